@@ -1,0 +1,71 @@
+// Every GYRE_* option, in one table: name, default, one sentence. Read once, then a constant value that is passed along. A wrong value
+// or an unknown GYRE_ name is an error that says what would be right: a typing error must not silently change a job.
+#pragma once
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace gyre {
+
+template <class T>
+struct Option {
+  std::string_view name;
+  T value;
+  std::string_view sentence;
+  std::vector<std::string_view> choices{};  ///< of words: empty = any text
+  T least{};                                ///< of numbers: the range, and what they must be a multiple of
+  T most{};
+  T multiple{};
+  std::string_view origin = "default";
+
+  const T& operator*() const { return value; }
+};
+using Word = Option<std::string>;
+using Number = Option<size_t>;
+
+struct Config {
+  Word transport{
+      "GYRE_TRANSPORT", "auto", "How ranks are joined; auto: shm inside a host, ucx between hosts.", {"auto", "shm", "ucx", "loopback"}};
+  Word algorithm{"GYRE_ALGORITHM", "auto", "Schedule of every collective; auto: by size.", {"auto", "ring", "naive", "one_shot"}};
+  Number slot_bytes{"GYRE_SLOT_BYTES", 64 << 10, "Largest piece sent at once, in bytes; a multiple of 4 KiB.", {}, 4 << 10,
+                    64 << 20,          4 << 10};
+  Number slots{"GYRE_SLOTS", 8, "Pieces under way on one connection in one direction.", {}, 2, 256};
+  Number channels{"GYRE_CHANNELS", 1, "Channels that share a collective, each with connections of its own.", {}, 1, 16};
+  Word log{"GYRE_LOG", "warn", "What is logged: error, warn, info or debug.", {"error", "warn", "info", "debug"}};
+  Word hostid{"GYRE_HOSTID", "", "Ranks with equal text share a host; default: boot id and network namespace."};
+  Word rank{"GYRE_RANK", "", "This process's rank, where no launcher says it; with GYRE_SIZE and GYRE_ROOT."};
+  Word size{"GYRE_SIZE", "", "Number of ranks, where no launcher says it."};
+  Word root{"GYRE_ROOT", "", "host:port where rank 0 listens for the others; also overrides the launcher's address."};
+  Number timeout{"GYRE_TIMEOUT", 30, "Seconds that ranks wait for each other at the start.", {}, 1, 86400};
+
+  /// Options set in this process's environment over the defaults.
+  static Result<Config> from_environment();
+  /// The same from "NAME=value" texts (others than GYRE_* are passed over).
+  static Result<Config> from(const std::vector<std::string>& environment);
+  /// Sets one option as the environment would; `origin` says where the value came from, such as "--transport".
+  Status set(std::string_view name, std::string_view value, std::string_view origin);
+
+  /// The table as text: name, value, where it came from, sentence.
+  std::string table() const;
+
+  template <class Visit>
+  void each(Visit&& visit) {
+    for_each(*this, visit);
+  }
+  template <class Visit>
+  void each(Visit&& visit) const {
+    for_each(*this, visit);
+  }
+
+ private:
+  template <class Self, class Visit>
+  static void for_each(Self& self, Visit& visit) {
+    visit(self.transport), visit(self.algorithm), visit(self.slot_bytes), visit(self.slots), visit(self.channels), visit(self.log);
+    visit(self.hostid), visit(self.rank), visit(self.size), visit(self.root), visit(self.timeout);
+  }
+};
+
+}  // namespace gyre

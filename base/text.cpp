@@ -1,0 +1,73 @@
+#include "base/text.h"
+
+#include <algorithm>
+#include <charconv>
+#include <numeric>
+#include <vector>
+
+namespace gyre {
+namespace {
+
+// Levenshtein's distance, one row at a time.
+size_t distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
+    }
+  }
+  return row.back();
+}
+
+}  // namespace
+
+std::optional<uint64_t> parse_number(std::string_view text) {
+  uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::optional<uint64_t> parse_bytes(std::string_view text) {
+  if (!text.empty() && (text.back() == 'B' || text.back() == 'b')) text.remove_suffix(1);
+  unsigned shift = 0;
+  if (!text.empty()) {
+    switch (text.back() | 0x20) {
+      case 'k':
+        shift = 10;
+        break;
+      case 'm':
+        shift = 20;
+        break;
+      case 'g':
+        shift = 30;
+        break;
+      default:
+        break;
+    }
+  }
+  if (shift != 0) text.remove_suffix(1);
+  const auto number = parse_number(text);
+  if (!number || (*number << shift) >> shift != *number) return std::nullopt;
+  return *number << shift;
+}
+
+std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates) {
+  std::string_view best;
+  size_t best_distance = std::max<size_t>(word.size() / 2, 2) + 1;
+  for (const std::string_view candidate : candidates) {
+    const size_t d = distance(word, candidate);
+    if (d < best_distance) {
+      best_distance = d;
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+}  // namespace gyre

@@ -1,0 +1,45 @@
+// The field's vocabulary: ranks, element types, reductions, collectives. Numbers and meanings are NCCL's.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace gyre {
+
+using Rank = int32_t;
+
+enum class DataType : uint8_t { int8, uint8, int32, uint32, int64, uint64, float16, float32, float64, bfloat16, float8e4m3, float8e5m2 };
+enum class ReduceOp : uint8_t { sum, prod, max, min, avg };
+enum class Collective : uint8_t { all_reduce };
+
+inline constexpr size_t data_type_count = 12;
+inline constexpr size_t reduce_op_count = 5;
+
+constexpr std::array<DataType, data_type_count> all_data_types() {
+  std::array<DataType, data_type_count> types{};
+  for (size_t i = 0; i < types.size(); ++i) types[i] = static_cast<DataType>(i);
+  return types;
+}
+constexpr std::array<ReduceOp, reduce_op_count> all_reduce_ops() {
+  std::array<ReduceOp, reduce_op_count> ops{};
+  for (size_t i = 0; i < ops.size(); ++i) ops[i] = static_cast<ReduceOp>(i);
+  return ops;
+}
+
+/// Bytes of one element.
+constexpr size_t size_of(DataType type) {
+  constexpr std::array<uint8_t, data_type_count> bytes{1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
+  return bytes[static_cast<size_t>(type)];
+}
+constexpr bool is_integer(DataType type) { return type <= DataType::uint64; }
+
+/// nccl-tests' names: "float", "half", "bfloat16", "f8e4m3", …; "sum", …; "all_reduce".
+std::string_view name(DataType);
+std::string_view name(ReduceOp);
+std::string_view name(Collective);
+std::optional<DataType> data_type_named(std::string_view);
+std::optional<ReduceOp> reduce_op_named(std::string_view);
+
+}  // namespace gyre

@@ -1,0 +1,40 @@
+#include "base/text.h"
+
+#include <array>
+
+#include "test/catch.h"
+
+using namespace gyre;
+
+TEST_CASE("a number is digits only and must fit 64 bits") {
+  CHECK(parse_number("0") == 0);
+  CHECK(parse_number("007") == 7);
+  CHECK(parse_number("18446744073709551615") == UINT64_MAX);
+  for (const char* wrong : {"", " 1", "1 ", "+1", "-1", "1.5", "0x10", "1K", "18446744073709551616"}) {
+    INFO(wrong);
+    CHECK_FALSE(parse_number(wrong));
+  }
+}
+
+TEST_CASE("bytes take K, M and G in either case, with or without a B") {
+  CHECK(parse_bytes("8") == 8);
+  CHECK(parse_bytes("8b") == 8);
+  for (const char* text : {"4K", "4k", "4KB", "4kb", "4kB"}) CHECK(parse_bytes(text) == 4096);
+  CHECK(parse_bytes("3M") == 3 << 20);
+  CHECK(parse_bytes("2G") == uint64_t{2} << 30);
+  CHECK(parse_bytes("17179869183G") == uint64_t{17179869183} << 30);
+  for (const char* wrong : {"", "B", "K", "KB", "1T", "1KK", "1BK", "1 K", "-1K", "17179869184G"}) {
+    INFO(wrong);
+    CHECK_FALSE(parse_bytes(wrong));
+  }
+}
+
+TEST_CASE("the nearest word is the one with the fewest changes, and none where all are far") {
+  constexpr std::array<std::string_view, 4> words{"auto", "ring", "naive", "one_shot"};
+  CHECK(nearest("ring", words) == "ring");
+  CHECK(nearest("rign", words) == "ring");
+  CHECK(nearest("oneshot", words) == "one_shot");
+  CHECK(nearest("nave", words) == "naive");
+  CHECK(nearest("butterfly", words).empty());
+  CHECK(nearest("ring", {}).empty());
+}

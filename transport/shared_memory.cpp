@@ -1,0 +1,93 @@
+#include "transport/shared_memory.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstdint>
+#include <cstring>
+#include <system_error>
+
+namespace gyre::transport {
+namespace {
+
+struct Header {
+  char magic[8];
+  uint64_t secret;
+  uint64_t bytes;
+};
+constexpr char magic[8] = {'g', 'y', 'r', 'e', 's', 'h', 'm', '1'};
+
+std::string errno_text() { return std::system_category().message(errno); }
+
+Result<std::byte*> map(int fd, size_t bytes) {
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (memory == MAP_FAILED) return Error{Code::system, fmt::format("shm: cannot map {} bytes: {}", bytes, errno_text())};
+  return static_cast<std::byte*>(memory);
+}
+
+// "pid:fd:secret:bytes", all in hexadecimal.
+struct Address {
+  uint64_t pid, fd, secret, bytes;
+};
+bool parse(std::string_view text, Address& address) {
+  for (uint64_t* field : {&address.pid, &address.fd, &address.secret, &address.bytes}) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *field, 16);
+    if (error != std::errc()) return false;
+    text.remove_prefix(static_cast<size_t>(end - text.data()));
+    if (text.starts_with(':')) text.remove_prefix(1);
+  }
+  return text.empty();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<SharedMemory>> SharedMemory::create(size_t bytes) {
+  const size_t mapped = header_bytes + bytes;
+  UniqueFd fd(memfd_create("gyre", MFD_CLOEXEC));
+  if (!fd) return Error{Code::system, fmt::format("shm: memfd_create: {}", errno_text())};
+  if (ftruncate(fd.get(), static_cast<off_t>(mapped)) != 0)
+    return Error{Code::system, fmt::format("shm: {} bytes: {}", mapped, errno_text())};
+  std::byte* base = GYRE_TRY(map(fd.get(), mapped));
+  Header header{{}, 0, mapped};
+  std::memcpy(header.magic, magic, sizeof magic);
+  if (getrandom(&header.secret, sizeof header.secret, 0) != sizeof header.secret) header.secret = reinterpret_cast<uintptr_t>(base);
+  std::memcpy(base, &header, sizeof header);
+  return std::unique_ptr<SharedMemory>(new SharedMemory(std::move(fd), base, mapped));
+}
+
+Result<std::unique_ptr<SharedMemory>> SharedMemory::open(std::string_view text) {
+  Address address{};
+  if (!parse(text, address)) return Error{Code::remote, fmt::format("shm: '{}' is not an address of shared memory", text)};
+  const std::string path = fmt::format("/proc/{}/fd/{}", address.pid, address.fd);
+  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!fd) return Error{Code::remote, fmt::format("shm: cannot open {} (memory of process {}): {}", path, address.pid, errno_text())};
+  struct stat status {};
+  const std::string stranger = fmt::format("shm: {} is not the peer's memory (another container's process number?)", path);
+  if (fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode) || static_cast<uint64_t>(status.st_size) != address.bytes ||
+      address.bytes < header_bytes) {
+    return Error{Code::remote, stranger};
+  }
+  std::byte* base = GYRE_TRY(map(fd.get(), address.bytes));
+  std::unique_ptr<SharedMemory> memory(new SharedMemory(std::move(fd), base, address.bytes));
+  Header header{};
+  std::memcpy(&header, base, sizeof header);
+  if (std::memcmp(header.magic, magic, sizeof magic) != 0 || header.secret != address.secret || header.bytes != address.bytes) {
+    return Error{Code::remote, stranger};
+  }
+  return memory;
+}
+
+SharedMemory::~SharedMemory() { munmap(base_, mapped_); }
+
+std::string SharedMemory::address() const {
+  Header header{};
+  std::memcpy(&header, base_, sizeof header);
+  return fmt::format("{:x}:{:x}:{:x}:{:x}", getpid(), fd_.get(), header.secret, mapped_);
+}
+
+}  // namespace gyre::transport

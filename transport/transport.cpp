@@ -1,0 +1,38 @@
+#include "transport/transport.h"
+
+#include <fmt/format.h>
+
+#include "transport/loopback.h"
+#include "transport/shm.h"
+#ifdef GYRE_HAVE_UCX
+#include "transport/ucx.h"
+#endif
+
+namespace gyre::transport {
+
+std::vector<Device> devices() {
+  std::vector<Device> all{{"shm", "shm", false}};
+#ifdef GYRE_HAVE_UCX
+  for (const Device& device : ucx_devices()) all.push_back(device);
+#endif
+  all.push_back({"loopback", "loopback", false});
+  return all;
+}
+
+std::string why_not(std::string_view backend) {
+#ifdef GYRE_HAVE_UCX
+  if (backend == "ucx") return why_no_ucx();
+#endif
+  return fmt::format("this gyre was built without {}", backend);
+}
+
+Result<std::unique_ptr<Worker>> open_worker(const Device& device, Slots slots) {
+  if (device.backend == "shm") return open_shm_worker(slots);
+  if (device.backend == "loopback") return open_loopback_worker(slots);
+#ifdef GYRE_HAVE_UCX
+  if (device.backend == "ucx") return open_ucx_worker(slots);
+#endif
+  return Error{Code::invalid_usage, why_not(device.backend)};
+}
+
+}  // namespace gyre::transport

@@ -1,0 +1,148 @@
+// What the engine and the plugins need of a way to move bytes, and no more. A Device can open Workers; a Worker owns everything made
+// from it and is used by one thread; two Workers are joined by an Endpoint pair (listen, connect, accept). Backends: loopback (in
+// process, the reference), shm, ucx. Nothing here blocks, sleeps or allocates after an Endpoint is ready; what can't be done now
+// returns null or false and is tried again after Worker::progress().
+//
+// An Endpoint moves messages in one of two ways:
+//   buffered: fifo() copies nothing itself; the sender writes into a slot of the connection, the receiver reads from that slot;
+//   posted:   send() and receive() move user memory; posted_fifo.h makes a Fifo of them.
+// It must not know: ranks, schedules, reductions.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace gyre::transport {
+
+/// Geometry of a connection, per direction. Equal on both ends.
+struct Slots {
+  uint32_t credits = 8;      ///< messages that may be under way
+  size_t bytes = 64 * 1024;  ///< largest message
+};
+
+/// A message that has arrived and was not popped yet; data is null when there is none.
+struct Arrival {
+  const std::byte* data = nullptr;
+  size_t bytes = 0;
+  uint64_t plan = 0;  ///< what the sender passed to commit() or send_from()
+};
+
+/// Messages of one connection, first in first out in each direction, at most `credits` under way. `plan` is a word that travels with a
+/// message and arrives with it (the engine's hash of the schedule that is being run).
+class Fifo {
+ public:
+  Fifo() = default;
+  Fifo(const Fifo&) = delete;
+  Fifo& operator=(const Fifo&) = delete;
+  virtual ~Fifo() = default;
+
+  /// True where messages can go from and to user memory (the four functions at the end).
+  virtual bool direct() const { return false; }
+
+  /// Where to write the next outgoing message of `bytes` (at most Slots::bytes); null: no credit. Not sent before commit().
+  virtual std::byte* reserve(size_t bytes) = 0;
+  /// Sends the reserved message.
+  virtual void commit(uint64_t plan, size_t bytes) = 0;
+  /// The oldest arrived message. Its data stays valid until pop().
+  virtual Arrival front() = 0;
+  virtual void pop() = 0;
+
+  /// Direct: the next outgoing message is `bytes` at `data`, which must not change until completed() has reached the value that sent()
+  /// has after this call. False: no credit.
+  virtual bool send_from(uint64_t /*plan*/, const std::byte* /*data*/, size_t /*bytes*/) { return false; }
+  virtual uint64_t sent() const { return 0; }
+  virtual uint64_t completed() { return 0; }
+  /// Direct: announces the next message not yet announced, `bytes` long. It is received into `destination`, or into a slot when that
+  /// is null. On a direct Fifo every message is announced before front() can show it. False: too many announced, try again later.
+  virtual bool expect(uint64_t /*plan*/, std::byte* /*destination*/, size_t /*bytes*/) { return false; }
+};
+
+/// A send or receive under way, of a pool of fixed size; given back by Endpoint::release once done.
+struct Request {
+  bool done = false;
+  size_t bytes = 0;               ///< of a receive: how many came
+  const char* failure = nullptr;  ///< static text; null: none
+  void* handle = nullptr;         ///< the backend's
+};
+
+/// Memory known to a Worker's device; registration ends with it.
+class Memory {
+ public:
+  Memory() = default;
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  virtual ~Memory() = default;
+};
+
+class Endpoint {
+ public:
+  Endpoint() = default;
+  Endpoint(const Endpoint&) = delete;
+  Endpoint& operator=(const Endpoint&) = delete;
+  virtual ~Endpoint() = default;  ///< what is in flight is drained or cancelled
+
+  /// True once both sides are connected; false: not yet; an error: never. Moved on by Worker::progress().
+  virtual Result<bool> ready() = 0;
+  /// The bytes that the connecting side passed to connect(), on both sides once ready.
+  virtual std::string_view hello() const = 0;
+  /// The engine's view of this connection; the same object each time.
+  virtual Fifo& fifo() = 0;
+
+  /// Posted endpoints: starts moving `data` under `tag` (40 bits). Messages of equal tag arrive in order. Null: try again.
+  virtual Request* send(uint64_t /*tag*/, std::span<const std::byte> /*data*/) { return nullptr; }
+  virtual Request* receive(uint64_t /*tag*/, std::span<std::byte> /*data*/) { return nullptr; }
+  virtual void release(Request*) {}
+};
+
+class Listener {
+ public:
+  Listener() = default;
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+  virtual ~Listener() = default;
+
+  /// Bytes that another Worker of the same kind can connect to; to be carried there by the caller.
+  virtual std::string address() const = 0;
+  /// An endpoint for the next peer that has connected (ask ready() of it), or null.
+  virtual Result<std::unique_ptr<Endpoint>> accept() = 0;
+};
+
+class Worker {
+ public:
+  Worker() = default;
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+  virtual ~Worker() = default;
+
+  virtual Result<std::unique_ptr<Listener>> listen() = 0;
+  /// Starts connecting; `hello` (at most 64 bytes) is shown to the accepting side. An error where the address can't be reached at all.
+  virtual Result<std::unique_ptr<Endpoint>> connect(std::string_view address, std::string_view hello) = 0;
+  virtual Result<std::unique_ptr<Memory>> register_memory(std::span<std::byte> region) = 0;
+  /// Does what is ready and returns how much that was.
+  virtual unsigned progress() = 0;
+  /// The job has failed: what is destroyed from now on ends at once, without a farewell to peers that may be gone.
+  virtual void abandon() {}
+  /// Why a connection of this worker broke, or null. Once set it stays.
+  virtual const Error* failure() const { return nullptr; }
+};
+
+/// Where a Worker can be opened: a value, asked once.
+struct Device {
+  std::string backend;  ///< "loopback", "shm", "ucx"
+  std::string name;
+  bool between_hosts = false;
+};
+
+/// All devices of the backends that can be used here, in order of preference.
+std::vector<Device> devices();
+/// Why a backend is not among them.
+std::string why_not(std::string_view backend);
+Result<std::unique_ptr<Worker>> open_worker(const Device&, Slots);
+
+}  // namespace gyre::transport

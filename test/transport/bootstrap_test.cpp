@@ -1,0 +1,427 @@
+#include "transport/bootstrap.h"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/unique.h"
+#include "test/catch.h"
+#include "transport/bootstrap_calls.h"
+#include "transport/bootstrap_root.h"
+#include "transport/bootstrap_text.h"
+#include "transport/bootstrap_wire.h"
+
+using namespace gyre;
+using namespace gyre::transport;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+namespace {
+
+using Job = std::unique_ptr<Bootstrap>;
+
+struct Listening {
+  UniqueFd fd;
+  uint16_t port = 0;
+};
+
+Listening listen_on_loopback() {
+  Listening result{UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)), 0};
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  auto* any = reinterpret_cast<sockaddr*>(&address);
+  if (::bind(result.fd.get(), any, length) != 0 || ::listen(result.fd.get(), 128) != 0 || ::getsockname(result.fd.get(), any, &length) != 0)
+    throw std::runtime_error("cannot listen");
+  result.port = ntohs(address.sin_port);
+  return result;
+}
+
+UniqueFd connect_to(uint16_t port) {
+  UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(port);
+  if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) throw std::runtime_error("cannot connect");
+  return fd;
+}
+
+void say(const UniqueFd& fd, std::string_view bytes) {
+  if (::send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) < 0) throw std::runtime_error("cannot send");
+}
+
+Rendezvous rendezvous(const Listening& listening, Rank rank, int size) {
+  Rendezvous r;
+  r.rank = rank;
+  r.size = size;
+  r.port = listening.port;
+  r.job = 42;
+  r.timeout = seconds(20);
+  if (rank == 0) r.listen_fd = listening.fd.get();
+  return r;
+}
+
+using Outcome = std::string;  // what a rank has to say to the main thread, which asserts; "" when all is well
+
+/// Runs `body` on each rank of a job of threads.
+std::vector<Outcome> run_ranks(int size, const std::function<Outcome(Bootstrap&)>& body) {
+  const Listening listening = listen_on_loopback();
+  std::vector<Outcome> outcomes(static_cast<size_t>(size));
+  std::vector<std::thread> threads;
+  for (Rank rank = 0; rank < size; ++rank)
+    threads.emplace_back([&, rank] {
+      auto job = Bootstrap::join(rendezvous(listening, rank, size));
+      outcomes[static_cast<size_t>(rank)] = job ? body(**job) : job.error().what;
+    });
+  for (std::thread& thread : threads) thread.join();
+  return outcomes;
+}
+
+Outcome failure_of(Bootstrap& job) {
+  const Error* why = job.wait_for_failure(seconds(20));
+  return why != nullptr ? why->what : "no failure";
+}
+
+Outcome gathered(Bootstrap& job, const std::function<std::string(Rank)>& part) {
+  const auto all = job.all_gather(part(job.rank()));
+  if (!all) return all.error().what;
+  for (Rank rank = 0; rank < job.size(); ++rank)
+    if ((*all)[static_cast<size_t>(rank)] != part(rank)) return "wrong part of rank " + std::to_string(rank);
+  return "";
+}
+
+bool all_well(const std::vector<Outcome>& outcomes) {
+  return std::all_of(outcomes.begin(), outcomes.end(), [](const Outcome& o) { return o.empty(); });
+}
+
+size_t open_descriptors() {
+  size_t count = 0;
+  const Unique<DIR, ::closedir> directory(::opendir("/proc/self/fd"));
+  while (::readdir(directory.get()) != nullptr) ++count;
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("every rank gets every rank's bytes") {
+  const size_t before = open_descriptors();
+  for (const int size : {1, 2, 5, 33}) {
+    const auto outcomes = run_ranks(size, [](Bootstrap& job) -> Outcome {
+      for (int round = 0; round < 3; ++round) {
+        const auto part = [&](Rank rank) { return std::string(static_cast<size_t>(rank * round), static_cast<char>('a' + rank % 26)); };
+        if (const Outcome outcome = gathered(job, part); !outcome.empty()) return outcome;
+      }
+      if (const Status status = job.barrier(); !status) return status.error().what;
+      return job.attention() ? "attention" : "";
+    });
+    INFO("size " << size << ", rank 0: " << outcomes[0]);
+    CHECK(all_well(outcomes));
+  }
+  CHECK(open_descriptors() == before);
+}
+
+TEST_CASE("parts of a megabyte arrive though every rank leaves at once") {
+  const auto outcomes =
+      run_ranks(5, [](Bootstrap& job) { return gathered(job, [](Rank r) { return std::string(1 << 20, static_cast<char>('a' + r)); }); });
+  INFO(outcomes[1]);
+  CHECK(all_well(outcomes));
+}
+
+TEST_CASE("a part that is too large is refused") {
+  const auto outcomes =
+      run_ranks(1, [](Bootstrap& job) { return job.all_gather(std::string(max_gather_bytes + 1, 'x')) ? "accepted" : ""; });
+  CHECK(all_well(outcomes));
+}
+
+TEST_CASE("strangers neither delay the ranks nor take a place") {
+  const Listening listening = listen_on_loopback();
+  std::vector<UniqueFd> strangers;
+  const auto stranger = [&](std::string_view bytes) { say(strangers.emplace_back(connect_to(listening.port)), bytes); };
+  const auto hello = [&](uint64_t job_id, Rank rank, int size) {
+    bootstrap::Hello h;
+    h.job = job_id;
+    h.rank = rank;
+    h.size = size;
+    h.nonce = 7;
+    return std::string(reinterpret_cast<const char*>(&h), sizeof h);
+  };
+  for (int i = 0; i < 20; ++i) stranger("");
+  stranger("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  stranger(std::string(100000, '\xff'));
+  stranger("gyrejoin");  // half a hello
+  stranger(hello(41, 1, 3));
+  stranger(hello(42, 1, 4));
+  stranger(hello(42, 0, 3));
+  stranger(hello(42, 3, 3));
+  stranger(hello(42, -1, 3));
+  const auto begin = std::chrono::steady_clock::now();
+  std::vector<Outcome> outcomes(3);
+  std::vector<std::thread> ranks;
+  for (Rank rank = 0; rank < 3; ++rank)
+    ranks.emplace_back([&, rank] {
+      const auto job = Bootstrap::join(rendezvous(listening, rank, 3));
+      outcomes[static_cast<size_t>(rank)] = job ? gathered(**job, [](Rank r) { return std::to_string(r); }) : job.error().what;
+    });
+  for (std::thread& thread : ranks) thread.join();
+  INFO(outcomes[0] << " | " << outcomes[1] << " | " << outcomes[2]);
+  CHECK(all_well(outcomes));
+  CHECK(std::chrono::steady_clock::now() - begin < seconds(10));
+}
+
+TEST_CASE("a rank refused learns why, and rank 0 tells who is missing") {
+  const Listening listening = listen_on_loopback();
+  std::vector<Outcome> outcomes(4);
+  const auto join = [&](size_t i, Rank rank, int size) {
+    Rendezvous r = rendezvous(listening, rank, size);
+    if (rank == 0) r.timeout = milliseconds(1500);
+    const auto job = Bootstrap::join(r);
+    outcomes[i] = job ? "joined" : job.error().what;
+  };
+  std::thread root([&] { join(0, 0, 4); });
+  std::thread first([&] { join(1, 1, 4); });
+  std::thread second([&] { join(2, 1, 4); });
+  std::thread other([&] { join(3, 2, 3); });
+  for (std::thread* thread : {&root, &first, &second, &other}) thread->join();
+  CHECK(outcomes[0].find("rendezvous: ranks 2, 3 of 4 did not join within 1.5 s") == 0);
+  CHECK(outcomes[3] == "rank 2 says the job has 3 ranks, rank 0 says 4");
+  if (outcomes[1] != "rank 1 joined twice") std::swap(outcomes[1], outcomes[2]);
+  CHECK(outcomes[1] == "rank 1 joined twice");
+  CHECK(outcomes[2] == outcomes[0]);
+}
+
+TEST_CASE("ranks pass by a stranger to the next port") {
+  const Listening stranger = listen_on_loopback();  // silent, at the first port; rank 0 finds another free
+  std::vector<Outcome> outcomes(2);
+  std::vector<std::thread> ranks;
+  for (Rank rank = 0; rank < 2; ++rank)
+    ranks.emplace_back([&, rank] {
+      Rendezvous r = rendezvous(stranger, rank, 2);
+      r.listen_fd = -1;
+      r.ports = 8;
+      r.host = "localhost";
+      const auto job = Bootstrap::join(r);
+      outcomes[static_cast<size_t>(rank)] = job ? gathered(**job, [](Rank x) { return std::to_string(x); }) : job.error().what;
+    });
+  for (std::thread& thread : ranks) thread.join();
+  INFO(outcomes[0] << " | " << outcomes[1]);
+  CHECK(all_well(outcomes));
+}
+
+TEST_CASE("where no rendezvous can be, the error says what was tried") {
+  const Listening taken = listen_on_loopback();
+  Rendezvous r = rendezvous(taken, 0, 2);
+  r.listen_fd = -1;
+  auto job = Bootstrap::join(r);
+  REQUIRE_FALSE(job);
+  CHECK(job.error().what == "rank 0: cannot listen on 127.0.0.1:" + std::to_string(taken.port) + ": Address already in use");
+
+  r.rank = 1;
+  r.timeout = milliseconds(100);
+  job = Bootstrap::join(r);  // connects, but nobody accepts
+  REQUIRE_FALSE(job);
+  CHECK(job.error().code == Code::timeout);
+  CHECK(job.error().what.find("rank 1: no rendezvous at 127.0.0.1:") == 0);
+
+  r.port = 1;
+  job = Bootstrap::join(r);
+  REQUIRE_FALSE(job);
+  CHECK(job.error().what == "rank 1: no rendezvous at 127.0.0.1:1 within 0.1 s: Connection refused");
+
+  r.host = "no such host";
+  job = Bootstrap::join(r);
+  REQUIRE_FALSE(job);
+  CHECK(job.error().what.find("rank 1: cannot resolve no such host: ") == 0);
+
+  r.rank = 2;
+  CHECK_FALSE(Bootstrap::join(r));
+  r.rank = 1;
+  r.port = 0;
+  CHECK_FALSE(Bootstrap::join(r));
+}
+
+namespace {
+
+/// A process that joins as `rank` and then only is there; runs before any thread of the test does.
+pid_t fork_rank(const Listening& listening, Rank rank, int size) {
+  const pid_t pid = ::fork();
+  if (pid != 0) return pid;
+  const auto job = Bootstrap::join(rendezvous(listening, rank, size));
+  if (job && (*job)->barrier())
+    for (;;) ::pause();
+  ::_exit(1);
+}
+
+/// Ranks 0 … size-1 without `absent`, which is a process; each does its barrier and then the body, `act` runs in between.
+std::vector<Outcome> beside_process(const Listening& listening, int size, Rank absent, const std::function<void()>& act,
+                                    const std::function<Outcome(Bootstrap&)>& body) {
+  std::vector<Outcome> outcomes(static_cast<size_t>(size));
+  std::vector<std::thread> threads;
+  std::atomic<int> ready{0};
+  std::atomic<bool> acted{false};
+  for (Rank rank = 0; rank < size; ++rank) {
+    if (rank == absent) continue;
+    threads.emplace_back([&, rank] {
+      const auto job = Bootstrap::join(rendezvous(listening, rank, size));
+      const Status status = job ? (*job)->barrier() : Status{job.error()};
+      ++ready;
+      acted.wait(false);
+      outcomes[static_cast<size_t>(rank)] = status ? body(**job) : status.error().what;
+    });
+  }
+  while (ready < size - 1) std::this_thread::yield();
+  act();
+  acted = true;
+  acted.notify_all();
+  for (std::thread& thread : threads) thread.join();
+  return outcomes;
+}
+
+std::string died(Rank rank, pid_t pid) {
+  return bootstrap::Process{static_cast<uint32_t>(pid), bootstrap::Process::self().host}.text(rank) + " is gone: its connection closed";
+}
+
+}  // namespace
+
+TEST_CASE("the death of a rank is told to all others") {
+  for (const Rank victim : {2, 0}) {
+    const Listening listening = listen_on_loopback();
+    const pid_t pid = fork_rank(listening, victim, 4);
+    const auto outcomes = beside_process(
+        listening, 4, victim, [&] { ::kill(pid, SIGKILL); }, failure_of);
+    ::waitpid(pid, nullptr, 0);
+    for (Rank rank = 0; rank < 4; ++rank)
+      if (rank != victim) CHECK(outcomes[static_cast<size_t>(rank)] == died(victim, pid));
+  }
+}
+
+TEST_CASE("a stopped rank is not dead, and a death is seen in the midst of an all_gather") {
+  const Listening listening = listen_on_loopback();
+  const pid_t pid = fork_rank(listening, 1, 3);
+  const auto outcomes = beside_process(
+      listening, 3, 1, [&] { ::kill(pid, SIGSTOP); },
+      [&](Bootstrap& job) -> Outcome {
+        if (const Error* why = job.wait_for_failure(milliseconds(1500))) return why->what;
+        if (job.rank() == 2) ::kill(pid, SIGKILL);
+        const auto parts = job.all_gather("x");
+        return parts ? "gathered" : parts.error().what;
+      });
+  ::kill(pid, SIGKILL);
+  ::waitpid(pid, nullptr, 0);
+  CHECK(outcomes[0] == died(1, pid));
+  CHECK(outcomes[2] == died(1, pid));
+}
+
+TEST_CASE("a rank that gives up is heard by all, the first failure stays") {
+  const auto outcomes = run_ranks(3, [](Bootstrap& job) -> Outcome {
+    if (!job.barrier()) return "no barrier";
+    if (job.rank() == 2) job.fail(Error{Code::cuda, "out of memory"});
+    const Outcome outcome = failure_of(job);
+    job.fail(Error{Code::internal, "later"});
+    if (!job.attention() || job.failure()->what != outcome) return "changed";
+    const auto after = job.all_gather("x");
+    return after ? "gathered" : after.error().what;
+  });
+  CHECK(outcomes[0] == "rank 2 gave up: out of memory");
+  CHECK(outcomes[1] == "rank 2 gave up: out of memory");
+  CHECK(outcomes[2] == "out of memory");
+}
+
+TEST_CASE("a rank that leaves is no failure, except for who waits for it") {
+  for (const Rank leaver : {2, 0}) {
+    const auto outcomes = run_ranks(3, [leaver](Bootstrap& job) -> Outcome {
+      if (!job.barrier()) return "no barrier";
+      if (job.rank() == leaver) return "";
+      while (!job.left(leaver)) std::this_thread::yield();
+      if (job.attention()) return job.failure()->what;
+      const auto parts = job.all_gather("x");
+      return parts ? "gathered" : parts.error().what;
+    });
+    const std::string expected = "rank " + std::to_string(leaver) + " has left";
+    CHECK(outcomes[leaver == 0 ? 2 : 0] == expected);
+    CHECK(outcomes[1].find("has left") != std::string::npos);  // or "have", where another has left in the meantime
+  }
+}
+
+TEST_CASE("every rank learns in which word calls differ") {
+  const auto outcomes = run_ranks(4, [](Bootstrap& job) {
+    const bool odd = job.rank() == 2;
+    job.describe(7, odd ? 2 : 1, odd ? "all_reduce count=999 type=float" : "all_reduce count=1000 type=float", false);
+    if (job.rank() == 3)
+      while (!job.attention()) std::this_thread::yield();
+    return failure_of(job);
+  });
+  for (const Outcome& outcome : outcomes)
+    CHECK(outcome == "calls differ: rank 2 has count=999, ranks 0, 1, 3 have count=1000 (call 7: all_reduce type=float)");
+}
+
+TEST_CASE("a rank that is asked answers, one that does not is in no call") {
+  const auto outcomes = run_ranks(3, [](Bootstrap& job) {
+    if (job.rank() == 0) job.describe(7, 1, "all_reduce count=8", true);
+    if (job.rank() == 1) {
+      while (!job.asked()) std::this_thread::yield();
+      job.describe(7, 2, "all_reduce count=9", false);
+      if (job.asked()) return Outcome("still asked");
+    }
+    return failure_of(job);
+  });
+  for (const Outcome& outcome : outcomes)
+    CHECK(outcome == "calls differ: rank 1 has count=9, rank 0 has count=8, rank 2 is in no call (call 7: all_reduce)");
+}
+
+TEST_CASE("the comparison of calls reads well") {
+  using bootstrap::Call;
+  using bootstrap::compare_calls;
+  using bootstrap::Standing;
+  const auto in = [](uint64_t number, uint64_t plan, std::string text) { return Standing{Call{number, plan, std::move(text)}, false}; };
+  CHECK(compare_calls(7, {in(7, 1, "count=1000 op=sum"), in(7, 2, "count=999 op=sum")}) ==
+        "calls differ: rank 1 has count=999, rank 0 has count=1000 (call 7: op=sum)");
+  CHECK(compare_calls(7, {in(7, 1, "a=1 b=2"), in(7, 1, "a=1 b=2"), in(7, 2, "a=3 b=4 c=5")}) ==
+        "calls differ: rank 2 has a=3 b=4 c=5, ranks 0, 1 have a=1 b=2 no c (call 7)");
+  CHECK(compare_calls(7, {in(7, 1, "all_reduce n=1"), in(7, 2, "broadcast n=1")}) ==
+        "calls differ: rank 1 has broadcast, rank 0 has all_reduce (call 7: n=1)");
+  CHECK(compare_calls(7, {in(7, 1, "n=1"), in(7, 2, "n=1")}) == "calls differ: rank 1 has plan=0x2, rank 0 has plan=0x1 (call 7: n=1)");
+  CHECK(compare_calls(7, {in(7, 1, "n=1"), in(8, 1, "n=2"), {}, {std::nullopt, true}}) ==
+        "calls differ: rank 1 is in call 8 (n=2), rank 2 is in no call, rank 3 has left, rank 0 is in call 7 (n=1)");
+  CHECK(compare_calls(7, {in(7, 1, "n=1"), in(7, 1, "n=1")}) ==
+        "a difference between calls was seen, but all ranks describe the same call 7 (n=1)");
+  CHECK(bootstrap::ranks_text({0, 1, 2, 4, 5, 6, 7}) == "ranks 0, 1, 2, 4-7");
+}
+
+TEST_CASE("rank 0 tells the first failure only") {
+  using namespace bootstrap;
+  std::vector<std::string> told;
+  Root root({"rank 0", "rank 1", "rank 2"}, [&](Rank to, const SharedMessage& m) {
+    if (m->kind == Kind::fail) told.push_back(std::to_string(to) + ": " + m->payload.substr(4));
+  });
+  root.closed(1, "its connection closed");
+  root.closed(2, "its connection closed");
+  root.take(0, failure_message(Code::internal, "me too"), {});
+  CHECK(told == std::vector<std::string>{"0: rank 1 is gone: its connection closed", "2: rank 1 is gone: its connection closed"});
+}
+
+TEST_CASE("a frame that is longer than allowed ends the connection") {
+  const Listening listening = listen_on_loopback();
+  const UniqueFd peer = connect_to(listening.port);
+  bootstrap::Connection connection{UniqueFd(::accept(listening.fd.get(), nullptr, nullptr))};
+  say(peer, std::string("\xff\xff\xff\xff\x01", 5));
+  std::vector<bootstrap::Message> messages;
+  std::optional<std::string> ended;
+  while (!ended) ended = connection.receive(messages);
+  CHECK(*ended == "its connection brought what is no message of ours");
+  CHECK(messages.empty());
+}

@@ -1,0 +1,92 @@
+#include "transport/bootstrap.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "transport/bootstrap_join.h"
+#include "transport/bootstrap_member.h"
+#include "transport/bootstrap_watch.h"
+
+namespace gyre::transport {
+
+using namespace bootstrap;
+
+struct Bootstrap::State {
+  State(Rank r, int n) : rank(r), size(n), member(n) {}
+  Rank rank;
+  int size;
+  Member member;
+  std::unique_ptr<Watch> watch;  // last: its thread uses the member
+};
+
+namespace {
+
+Status check(const Rendezvous& rendezvous) {
+  const auto wrong = [&](const std::string& text) {
+    return Error{Code::invalid_argument, fmt::format("rank {}: {}", rendezvous.rank, text)};
+  };
+  if (rendezvous.rank < 0 || rendezvous.rank >= rendezvous.size) return wrong(fmt::format("not in a job of {} ranks", rendezvous.size));
+  if (rendezvous.size == 1 || (rendezvous.rank == 0 && rendezvous.listen_fd >= 0)) return {};
+  if (rendezvous.port == 0) return wrong("no port of rank 0 is given");
+  if (rendezvous.ports < 1 || rendezvous.port + rendezvous.ports - 1 > 65535)
+    return wrong(fmt::format("{} ports from {} on are not to be had", rendezvous.ports, rendezvous.port));
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Bootstrap>> Bootstrap::join(const Rendezvous& rendezvous) {
+  GYRE_TRY(check(rendezvous));
+  std::vector<Joined> joined;
+  if (rendezvous.size == 1)
+    joined.push_back({Connection(), Process::self(), {}});
+  else if (rendezvous.rank == 0)
+    joined = GYRE_TRY(gather_ranks(rendezvous));
+  else
+    joined.push_back(GYRE_TRY(reach_root(rendezvous)));
+  auto state = std::make_unique<State>(rendezvous.rank, rendezvous.size);
+  state->watch = GYRE_TRY(Watch::start(rendezvous.rank, std::move(joined), state->member));
+  return std::unique_ptr<Bootstrap>(new Bootstrap(std::move(state)));
+}
+
+Bootstrap::Bootstrap(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Bootstrap::~Bootstrap() = default;
+
+Rank Bootstrap::rank() const { return state_->rank; }
+int Bootstrap::size() const { return state_->size; }
+bool Bootstrap::attention() const { return state_->member.attention(); }
+const Error* Bootstrap::failure() const { return state_->member.failure(); }
+bool Bootstrap::asked() const { return state_->member.asked(); }
+bool Bootstrap::left(Rank rank) const { return state_->member.left(rank); }
+const Error* Bootstrap::wait_for_failure(std::chrono::milliseconds limit) { return state_->member.wait_for_failure(limit); }
+
+Result<std::vector<std::string>> Bootstrap::all_gather(std::string_view mine) {
+  if (mine.size() > max_gather_bytes)
+    return Error{Code::invalid_argument, fmt::format("all_gather of {} bytes: more than {}", mine.size(), max_gather_bytes)};
+  if (const Error* why = failure()) return Error{*why};
+  state_->watch->post({Kind::gather, std::string(mine)});
+  return state_->member.wait_for_parts();
+}
+
+Status Bootstrap::barrier() {
+  GYRE_TRY(all_gather({}));
+  return {};
+}
+
+void Bootstrap::describe(uint64_t call, uint64_t plan, std::string_view text, bool urgent) {
+  Message message{Kind::describe, {}};
+  put(message.payload, call);
+  put(message.payload, plan);
+  put(message.payload, static_cast<uint8_t>(urgent));
+  message.payload += text.substr(0, max_text);
+  state_->member.answered();
+  state_->watch->post(std::move(message));
+}
+
+void Bootstrap::fail(const Error& error) {
+  state_->member.fail(error);
+  state_->watch->post(failure_message(error.code, error.what));
+}
+
+}  // namespace gyre::transport

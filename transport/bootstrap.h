@@ -1,0 +1,76 @@
+// How the ranks of a job find each other, agree, and learn that one of them is gone. A star of TCP connections to rank 0, kept for the
+// life of the communicator and served by one thread per rank that sleeps in poll(): the death of a rank reaches all others while their
+// own threads compute. Carries set-up and bad news only, never a collective's data.
+// Rank 0 that leaves first takes the watch with it: the others do not call that a death, but hear of no other's any more.
+// It must not know: schedules, kernels, the engine; a call is described to it as text of `key=value` words.
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/types.h"
+
+namespace gyre::transport {
+
+/// The most that one rank can give to all_gather().
+inline constexpr size_t max_gather_bytes = (size_t{16} << 20) - 64;
+
+/// Where and as whom to join.
+struct Rendezvous {
+  Rank rank = 0;
+  int size = 1;
+  std::string host = "127.0.0.1";  ///< rank 0's: a name or an address
+  uint16_t port = 0;               ///< of rank 0; 0 only with listen_fd
+  int ports = 1;                   ///< rank 0 takes the first free one of port … port+ports-1, the others try them all
+  uint64_t job = 0;                ///< tells this job's ranks from strangers
+  int listen_fd = -1;  ///< rank 0: a listening socket made by the launcher instead of host and port; made non-blocking, not closed
+  std::chrono::milliseconds timeout{30000};
+};
+
+class Bootstrap {
+ public:
+  /// Joins the job; returns when all ranks have. Errors name the missing ranks, the address, or what another rank said.
+  static Result<std::unique_ptr<Bootstrap>> join(const Rendezvous&);
+  Bootstrap(const Bootstrap&) = delete;
+  Bootstrap& operator=(const Bootstrap&) = delete;
+  ~Bootstrap();  ///< says goodbye: after this our silence is no death
+
+  Rank rank() const;
+  int size() const;
+
+  /// Every rank's bytes by rank; blocks until all ranks have called, or the job has failed. One thread at a time.
+  Result<std::vector<std::string>> all_gather(std::string_view mine);
+  Status barrier();
+
+  /// True once failure() has something or asked() is true. One relaxed load: may be polled in a spin loop.
+  bool attention() const;
+  /// Why this job can't go on (a rank died, gave up, left while others wait, or calls differ), or null. Once set it stays.
+  const Error* failure() const;
+  /// True while rank 0 wants to know in which call this rank is; answered by describe().
+  bool asked() const;
+  /// True once that rank has said goodbye, which alone is no failure: a fast rank may leave first. For who waits for it in vain.
+  bool left(Rank) const;
+
+  /// Says in which call this rank is: number `call`, hash `plan`, text such as "all_reduce count=8 type=float op=sum algorithm=ring". Rank
+  /// 0 compares calls of the same number; where their plans differ, every rank's failure() says which rank differs in which word. `urgent`:
+  /// a difference was seen. In either case the ranks that have not described that call are asked; those that do not answer within a second
+  /// are reported as being in no call.
+  void describe(uint64_t call, uint64_t plan, std::string_view text, bool urgent);
+  /// Tells the others that this rank gives up and why; that is this rank's own failure() too, unless it has one.
+  void fail(const Error&);
+  /// Waits for failure(); null when there is none after `limit`.
+  const Error* wait_for_failure(std::chrono::milliseconds limit);
+
+ private:
+  struct State;
+  explicit Bootstrap(std::unique_ptr<State>);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace gyre::transport

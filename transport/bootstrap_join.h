@@ -1,0 +1,24 @@
+// How ranks find rank 0 and rank 0 tells them from strangers. Both sides serve all their connections at once, so that nobody who is
+// silent, slow or somebody else delays the others.
+#pragma once
+#include <vector>
+
+#include "base/result.h"
+#include "transport/bootstrap.h"
+#include "transport/bootstrap_wire.h"
+
+namespace gyre::transport::bootstrap {
+
+/// The other end of a connection.
+struct Joined {
+  Connection connection;
+  Process process;
+  std::vector<Message> early;  ///< what rank 0 said right after the start
+};
+
+/// Rank 0: waits for all the others. By rank; the first has no connection and our own process.
+Result<std::vector<Joined>> gather_ranks(const Rendezvous&);
+/// Another rank: finds rank 0 at one of the addresses and waits until all have joined.
+Result<Joined> reach_root(const Rendezvous&);
+
+}  // namespace gyre::transport::bootstrap

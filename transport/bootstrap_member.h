@@ -1,0 +1,53 @@
+// What one rank knows of its job: parts of an all_gather, who has left, whether it is asked, and why the job failed. Fed with rank 0's
+// messages by the thread that watches the connections; read by any thread.
+#pragma once
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "transport/bootstrap_wire.h"
+
+namespace gyre::transport::bootstrap {
+
+class Member {
+ public:
+  explicit Member(int size);
+
+  /// A message from rank 0. Thread: the watching one.
+  void take(const Message&);
+  /// Sets why the job failed, unless that is known already.
+  void fail(Error);
+
+  bool attention() const { return flags_.load(std::memory_order_relaxed) != 0; }
+  bool asked() const { return (flags_.load(std::memory_order_acquire) & asked_flag) != 0; }
+  const Error* failure() const { return (flags_.load(std::memory_order_acquire) & failed_flag) != 0 ? &*failure_ : nullptr; }
+  bool left(Rank rank) const { return left_[static_cast<size_t>(rank)].load(std::memory_order_acquire); }
+  void answered() { flags_.fetch_and(~asked_flag, std::memory_order_acq_rel); }
+
+  const Error* wait_for_failure(std::chrono::milliseconds limit);
+  /// Every rank's part of one all_gather, by rank. One thread at a time.
+  Result<std::vector<std::string>> wait_for_parts();
+
+ private:
+  static constexpr unsigned failed_flag = 1;
+  static constexpr unsigned asked_flag = 2;
+
+  void take_part(std::string_view payload);
+  void take_left(Rank);
+
+  std::atomic<unsigned> flags_{0};
+  std::vector<std::atomic<bool>> left_;
+  std::optional<Error> failure_;  ///< written once, before failed_flag
+  std::mutex mutex_;              ///< guards what follows, and writing failure_
+  std::condition_variable changed_;
+  std::vector<std::string> parts_;
+  size_t parts_arrived_ = 0;
+};
+
+}  // namespace gyre::transport::bootstrap

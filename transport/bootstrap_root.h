@@ -1,0 +1,70 @@
+// Rank 0's side of the bootstrap as a state machine: collects the parts of an all_gather, notices who died or left, compares calls, and
+// tells all ranks. Rank 0's own messages go through it like any other's. Pure: no sockets, no threads, no clock of its own; messages come
+// in by take(), go out by the function given to it.
+#pragma once
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "transport/bootstrap_calls.h"
+#include "transport/bootstrap_wire.h"
+
+namespace gyre::transport::bootstrap {
+
+class Root {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using Send = std::function<void(Rank to, const SharedMessage&)>;
+  /// How long ranks have to say in which call they are.
+  static constexpr std::chrono::milliseconds answer_limit{1000};
+
+  /// `names`: by rank, as Process::text() gives them.
+  Root(std::vector<std::string> names, Send send);
+
+  void take(Rank from, Message message, Clock::time_point now);
+  /// A rank's connection has ended; no death when it had said goodbye.
+  void closed(Rank rank, std::string_view why);
+  /// When tick() has something to do, if ever.
+  std::optional<Clock::time_point> deadline() const;
+  void tick(Clock::time_point now);
+
+ private:
+  struct Seat {
+    std::string name;
+    bool left = false;
+    bool gone = false;                ///< left or died
+    std::optional<std::string> part;  ///< of the all_gather under way
+    std::optional<Call> call;         ///< the latest described
+    bool answered = false;            ///< since ask()
+  };
+  struct Question {
+    uint64_t call;
+    Clock::time_point deadline;
+  };
+
+  void take_part(Rank from, std::string bytes);
+  void take_description(Rank from, std::string_view payload, Clock::time_point now);
+  void take_goodbye(Rank from);
+  void ask(Rank from, uint64_t call, Clock::time_point now);
+  void judge_if_answered();
+  void judge();
+  void fail_if_left_behind();
+  /// Tells all ranks but one (-1: all).
+  void tell(Rank except, Message);
+  void fail(Rank except, Code code, std::string_view text);
+  Seat& seat(Rank rank) { return seats_[static_cast<size_t>(rank)]; }
+
+  std::vector<Seat> seats_;
+  Send send_;
+  std::optional<Question> question_;
+  bool failed_ = false;
+};
+
+/// A failure as a message; its text is cut at max_text.
+Message failure_message(Code, std::string_view text);
+
+}  // namespace gyre::transport::bootstrap

@@ -1,0 +1,108 @@
+#include "transport/bootstrap_socket.h"
+
+#include <fmt/format.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include "transport/bootstrap_text.h"
+
+namespace gyre::transport::bootstrap {
+namespace {
+
+// A connection without data is probed after 1 s, every second; the third probe without an answer ends it: 4 s. The kernel answers
+// probes for a stopped process.
+constexpr int keepalive_idle_s = 1;
+constexpr int keepalive_interval_s = 1;
+constexpr int keepalive_count = 3;
+constexpr int unacknowledged_limit_ms = 4000;
+
+void set(int fd, int level, int option, int value) { ::setsockopt(fd, level, option, &value, sizeof value); }
+
+// An empty owner and errno when it can't be had.
+UniqueFd bound(int family, uint16_t port) {
+  UniqueFd fd(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd) return fd;
+  set(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+  sockaddr_storage any{};
+  socklen_t length = sizeof(sockaddr_in);
+  if (family == AF_INET6) {
+    set(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
+    sockaddr_in6 any6{};
+    any6.sin6_family = AF_INET6;
+    any6.sin6_port = htons(port);
+    std::memcpy(&any, &any6, length = sizeof any6);
+  } else {
+    sockaddr_in any4{};
+    any4.sin_family = AF_INET;
+    any4.sin_port = htons(port);
+    std::memcpy(&any, &any4, sizeof any4);
+  }
+  const bool listening = ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&any), length) == 0 && ::listen(fd.get(), SOMAXCONN) == 0;
+  const int error = errno;
+  if (listening) return fd;
+  fd = UniqueFd();
+  errno = error;
+  return fd;
+}
+
+}  // namespace
+
+std::string where(const Rendezvous& rendezvous) {
+  const bool colons = rendezvous.host.find(':') != std::string::npos;
+  std::string text = fmt::format("{}{}{}:{}", colons ? "[" : "", rendezvous.host, colons ? "]" : "", rendezvous.port);
+  if (rendezvous.ports > 1) text += fmt::format("-{}", rendezvous.port + rendezvous.ports - 1);
+  return text;
+}
+
+Result<std::vector<Address>> addresses(const Rendezvous& rendezvous) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV;
+  std::vector<Address> all;
+  for (int i = 0; i < rendezvous.ports; ++i) {
+    addrinfo* found = nullptr;
+    const int error = ::getaddrinfo(rendezvous.host.c_str(), std::to_string(rendezvous.port + i).c_str(), &hints, &found);
+    if (error != 0) {
+      const std::string reason = error == EAI_SYSTEM ? errno_text(errno) : ::gai_strerror(error);
+      return Error{Code::system, fmt::format("rank {}: cannot resolve {}: {}", rendezvous.rank, rendezvous.host, reason)};
+    }
+    const Unique<addrinfo, ::freeaddrinfo> owner(found);
+    for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+      Address& address = all.emplace_back();
+      std::memcpy(&address.storage, one->ai_addr, one->ai_addrlen);
+      address.length = one->ai_addrlen;
+    }
+  }
+  return all;
+}
+
+Result<UniqueFd> listen(const Rendezvous& rendezvous) {
+  int error = 0;
+  for (int i = 0; i < rendezvous.ports; ++i) {
+    const auto port = static_cast<uint16_t>(rendezvous.port + i);
+    UniqueFd fd = bound(AF_INET6, port);                                           // takes IPv4 connections too
+    if (!fd && errno != EADDRINUSE && errno != EACCES) fd = bound(AF_INET, port);  // a kernel without IPv6
+    if (fd) return fd;
+    error = errno;
+  }
+  return Error{Code::system, fmt::format("rank {}: cannot listen on {}: {}", rendezvous.rank, where(rendezvous), errno_text(error))};
+}
+
+void set_options(int fd) {
+  set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(fd, IPPROTO_TCP, TCP_KEEPIDLE, keepalive_idle_s);
+  set(fd, IPPROTO_TCP, TCP_KEEPINTVL, keepalive_interval_s);
+  set(fd, IPPROTO_TCP, TCP_KEEPCNT, keepalive_count);
+  limit_silence(fd, true);
+}
+
+void limit_silence(int fd, bool limited) { set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, limited ? unacknowledged_limit_ms : 0); }
+
+}  // namespace gyre::transport::bootstrap

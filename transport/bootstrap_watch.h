@@ -1,0 +1,48 @@
+// The thread that sleeps in poll() over a rank's connections: rank 0's over all ranks, another's over the one to rank 0. It alone touches
+// the sockets and Root; other threads give it messages by post().
+#pragma once
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/result.h"
+#include "transport/bootstrap_join.h"
+#include "transport/bootstrap_member.h"
+#include "transport/bootstrap_root.h"
+
+namespace gyre::transport::bootstrap {
+
+class Watch {
+ public:
+  /// `joined`: on rank 0 all ranks, elsewhere rank 0 alone. `member` outlives this and may be fed before the constructor returns.
+  static Result<std::unique_ptr<Watch>> start(Rank rank, std::vector<Joined> joined, Member& member);
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+  ~Watch();  ///< says goodbye and ends the thread
+
+  /// Sends to rank 0. From any thread.
+  void post(Message);
+
+ private:
+  Watch(Rank rank, std::vector<Joined> joined, Member& member, UniqueFd wake);
+  void run();
+  bool take_posted();
+  void wait();
+  void receive(size_t peer);
+  void leave();
+  void wake();
+
+  Member& member_;
+  UniqueFd wake_;
+  std::vector<Joined> peers_;  ///< on rank 0 by rank, where our own has no connection; elsewhere one
+  std::optional<Root> root_;   ///< on rank 0
+  std::mutex mutex_;           ///< guards what follows
+  std::vector<Message> posted_;
+  bool leaving_ = false;
+  std::thread thread_;
+};
+
+}  // namespace gyre::transport::bootstrap

@@ -1,0 +1,410 @@
+// The UCX backend over the transports that UCX_TLS allows: between two threads and between two processes. Processes are forked before
+// anything of UCX is opened in the child; the parent opens its own afterwards.
+#include "transport/ucx.h"
+
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <functional>
+#include <future>
+#include <thread>
+
+#include "test/catch.h"
+#include "transport/ucx_worker.h"
+
+using namespace gyre;
+using namespace gyre::transport;
+
+namespace {
+
+constexpr auto patience = std::chrono::seconds(20);
+
+/// Waits for `done()` while making progress; throws what a test should print when it takes too long or the worker fails.
+template <class Done>
+void await(Worker& worker, const char* what, Done done) {
+  const auto end = std::chrono::steady_clock::now() + patience;
+  while (!done()) {
+    if (worker.progress() == 0) std::this_thread::yield();
+    if (const auto* failure = worker.failure()) throw std::runtime_error(std::string(what) + ": " + failure->what);
+    if (std::chrono::steady_clock::now() > end) throw std::runtime_error(std::string(what) + ": too long");
+  }
+}
+
+template <class T>
+T must(Result<T> result) {
+  if (!result) throw std::runtime_error(result.error().what);
+  return *std::move(result);
+}
+
+/// Carries strings between two threads or two processes.
+struct Wire {
+  int fd;
+  void put(const std::string& s) const {
+    const uint32_t bytes = static_cast<uint32_t>(s.size());
+    if (write(fd, &bytes, sizeof bytes) != sizeof bytes || write(fd, s.data(), s.size()) != static_cast<ssize_t>(s.size()))
+      throw std::runtime_error("wire: write");
+  }
+  std::string get() const {
+    uint32_t bytes = 0;
+    if (recv(fd, &bytes, sizeof bytes, MSG_WAITALL) != sizeof bytes) throw std::runtime_error("wire: closed");
+    std::string s(bytes, '\0');
+    if (recv(fd, s.data(), bytes, MSG_WAITALL) != static_cast<ssize_t>(bytes)) throw std::runtime_error("wire: closed");
+    return s;
+  }
+};
+
+struct Wires {
+  Wires() {
+    int fds[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, fds) != 0) throw std::runtime_error("socketpair");
+    left = {fds[0]};
+    right = {fds[1]};
+  }
+  ~Wires() {
+    close(left.fd);
+    close(right.fd);
+  }
+  Wire left{-1}, right{-1};
+};
+
+std::unique_ptr<Endpoint> accept_one(Worker& worker, Listener& listener) {
+  std::unique_ptr<Endpoint> endpoint;
+  await(worker, "accept", [&] { return (endpoint = must(listener.accept())) != nullptr; });
+  return endpoint;
+}
+
+/// One side of `count` connections, all made by the right side.
+std::vector<std::unique_ptr<Endpoint>> join(Worker& worker, Wire wire, bool left, int count = 1) {
+  std::vector<std::unique_ptr<Endpoint>> endpoints;
+  if (left) {
+    auto listener = must(worker.listen());
+    wire.put(listener->address());
+    for (int i = 0; i < count; ++i) endpoints.push_back(accept_one(worker, *listener));
+  } else {
+    const auto address = wire.get();
+    for (int i = 0; i < count; ++i) endpoints.push_back(must(worker.connect(address, "hello " + std::to_string(i))));
+  }
+  for (auto& e : endpoints) await(worker, "ready", [&] { return must(e->ready()); });
+  return endpoints;
+}
+
+std::byte pattern(uint64_t message, size_t i) { return static_cast<std::byte>(message * 131 + i * 7 + (i >> 8)); }
+
+void fill(std::span<std::byte> bytes, uint64_t message) {
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = pattern(message, i);
+}
+void check(std::span<const std::byte> bytes, uint64_t message) {
+  for (size_t i = 0; i < bytes.size(); ++i)
+    if (bytes[i] != pattern(message, i)) throw std::runtime_error("wrong byte in message " + std::to_string(message));
+}
+
+/// Both sides stay until both have finished; without this one would close while the other still sends.
+void meet(Worker& worker, Wire wire) {
+  wire.put("done");
+  await(worker, "the peer's end", [&] {
+    char byte;
+    return recv(wire.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
+  });
+  wire.get();
+}
+
+/// The same on both sides: every size in both directions at once, by send() and receive().
+void exchange_sizes(Wire wire, bool left) {
+  auto worker = must(open_ucx_worker({}));
+  auto endpoint = std::move(join(*worker, wire, left)[0]);
+  uint64_t tag = 0;
+  for (const size_t bytes : {0u, 1u, 8u, 1000u, 8192u, 65536u, 65537u, 1048576u, 4194304u}) {
+    std::vector<std::byte> out(bytes), in(bytes);
+    fill(out, bytes + left);
+    Request* receive = endpoint->receive(++tag, in);
+    Request* send = endpoint->send(tag, out);
+    await(*worker, "message", [&] { return send->done && receive->done; });
+    if (send->failure || receive->failure) throw std::runtime_error(send->failure ? send->failure : receive->failure);
+    if (receive->bytes != bytes) throw std::runtime_error("wrong length");
+    check(in, bytes + !left);
+    endpoint->release(send);
+    endpoint->release(receive);
+  }
+  meet(*worker, wire);
+}
+
+/// Thousands of messages each way through the fifos of several endpoints.
+void stream(Wire wire, bool left, int connections, uint64_t messages, Slots slots) {
+  auto worker = must(open_ucx_worker(slots));
+  auto endpoints = join(*worker, wire, left, connections);
+  struct Progress {
+    Fifo* fifo;
+    uint64_t announced = 0, popped = 0;
+    std::vector<std::byte> memory{};
+  };
+  std::vector<Progress> all;
+  for (auto& e : endpoints) all.push_back({&e->fifo(), 0, 0, std::vector<std::byte>(slots.bytes * slots.credits)});
+  const auto length = [&](uint64_t i) { return static_cast<size_t>(i * 2654435761u % (slots.bytes + 1)); };
+  const auto step = [&](Progress& p) {
+    if (const auto i = p.fifo->sent(); i < messages) {
+      if (auto* slot = p.fifo->reserve(length(i))) fill({slot, length(i)}, i), p.fifo->commit(i, length(i));
+    }
+    if (p.announced < messages) {
+      auto* destination = p.announced % 2 ? p.memory.data() + p.announced % slots.credits * slots.bytes : nullptr;
+      if (p.fifo->expect(p.announced, destination, length(p.announced))) ++p.announced;
+    }
+    if (const auto a = p.fifo->front(); a.data) {
+      if (a.plan != p.popped || a.bytes != length(p.popped)) throw std::runtime_error("out of order");
+      check({a.data, a.bytes}, p.popped);
+      p.fifo->pop();
+      ++p.popped;
+    }
+    return p.popped == messages && p.fifo->completed() == messages;
+  };
+  await(*worker, "stream", [&] {
+    bool done = true;
+    for (auto& p : all) done = step(p) && done;
+    return done;
+  });
+  meet(*worker, wire);
+  endpoints.clear();
+  if (worker->failure()) throw std::runtime_error(worker->failure()->what);
+}
+
+using Sides = std::function<void(Wire, bool left)>;
+
+std::string text_of(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+  return "";
+}
+
+void in_two_threads(const Sides& side) {
+  Wires wires;
+  auto right = std::async(std::launch::async, [&] { return text_of([&] { side(wires.right, false); }); });
+  const auto left = text_of([&] { side(wires.left, true); });
+  CHECK(left == "");
+  CHECK(right.get() == "");
+}
+
+/// Two children, so that this process never opens UCX and can fork again. Their exit codes are the result, their words go to stderr.
+void in_two_processes(const Sides& side, int status_of_right = 0) {
+  Wires wires;
+  pid_t children[2];
+  for (const bool left : {true, false}) {
+    children[left] = fork();
+    if (children[left] != 0) continue;
+    const auto error = text_of([&] { side(left ? wires.left : wires.right, left); });
+    if (!error.empty()) fprintf(stderr, "%s side: %s\n", left ? "left" : "right", error.c_str());
+    _exit(error.empty() ? 0 : 1);
+  }
+  for (const bool left : {false, true}) {
+    int status = 0;
+    REQUIRE(waitpid(children[left], &status, 0) == children[left]);
+    CHECK(status == (left ? 0 : status_of_right));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("ucx between two processes: every size arrives in both directions") { in_two_processes(exchange_sizes); }
+
+TEST_CASE("ucx between two processes: thousands of messages through the fifos of several endpoints") {
+  in_two_processes([](Wire wire, bool left) { stream(wire, left, 4, 2000, {4, 20000}); });
+}
+
+TEST_CASE("ucx between two processes: a peer that is killed is a failure within seconds") {
+  in_two_processes(
+      [](Wire wire, bool left) {
+        auto worker = must(open_ucx_worker({}));
+        auto endpoint = std::move(join(*worker, wire, left)[0]);
+        std::vector<std::byte> data(1 << 20);
+        if (!left) {
+          // Dies with a send under way that nobody receives.
+          wire.put(std::to_string(getpid()));
+          endpoint->send(1, data);
+          for (;;) worker->progress();
+        }
+        Request* receive = endpoint->receive(2, data);
+        kill(std::stoi(wire.get()), SIGKILL);
+        const auto start = std::chrono::steady_clock::now();
+        const auto waited = [&] { return std::chrono::steady_clock::now() - start; };
+        while (!worker->failure() && waited() < std::chrono::seconds(5)) worker->progress();
+        if (!worker->failure()) throw std::runtime_error("not seen");
+        fprintf(stderr, "seen after %.2f s: %s\n", std::chrono::duration<double>(waited()).count(), worker->failure()->what.c_str());
+        while (!receive->done && waited() < std::chrono::seconds(5)) worker->progress();
+        if (!receive->failure) throw std::runtime_error("the receive did not fail");
+        if (auto* refused = endpoint->send(1, data); !refused || !refused->failure) throw std::runtime_error("a later send is not refused");
+        endpoint.reset();
+        worker.reset();
+        if (waited() > std::chrono::seconds(8)) throw std::runtime_error("closing took too long");
+      },
+      SIGKILL);
+}
+
+TEST_CASE("ucx between two processes: a peer that closes and exits is no failure") {
+  in_two_processes([](Wire wire, bool left) {
+    auto worker = must(open_ucx_worker({}));
+    auto endpoints = join(*worker, wire, left, 3);
+    std::byte byte{};
+    if (left) {
+      auto* send = endpoints[0]->send(1, {&byte, 1});
+      await(*worker, "last word", [&] { return send->done; });
+      return;
+    }
+    // The message that came before the end is given out after it.
+    auto* never = endpoints[1]->receive(9, {&byte, 1});
+    await(*worker, "the peer's end", [&] { return never->done; });
+    if (std::string(never->failure) != "the peer closed the connection") throw std::runtime_error(never->failure);
+    auto* last = endpoints[0]->receive(1, {&byte, 1});
+    await(*worker, "last word", [&] { return last->done; });
+    if (last->failure) throw std::runtime_error(last->failure);
+  });
+}
+
+TEST_CASE("ucx between two threads: every size arrives in both directions") { in_two_threads(exchange_sizes); }
+
+TEST_CASE("ucx between two threads: thousands of messages through the fifos of several endpoints") {
+  in_two_threads([](Wire wire, bool left) { stream(wire, left, 3, 1000, {2, 9000}); });
+}
+
+TEST_CASE("ucx between two threads: many endpoints between the same workers each know their own hello and messages") {
+  in_two_threads([](Wire wire, bool left) {
+    auto worker = must(open_ucx_worker({}));
+    auto endpoints = join(*worker, wire, left, 32);
+    std::vector<std::string> out, in(endpoints.size(), std::string(8, ' '));
+    for (auto& e : endpoints) out.push_back(std::string(e->hello()));
+    std::vector<Request*> requests;
+    for (size_t i = 0; i < endpoints.size(); ++i) {
+      requests.push_back(endpoints[i]->receive(1, std::as_writable_bytes(std::span(in[i]))));
+      requests.push_back(endpoints[i]->send(1, std::as_bytes(std::span(out[i]))));
+    }
+    for (auto* r : requests) await(*worker, "hello", [&] { return r->done; });
+    for (size_t i = 0; i < endpoints.size(); ++i)
+      if (in[i].substr(0, out[i].size()) != out[i]) throw std::runtime_error(in[i] + " where " + out[i] + " should be");
+    meet(*worker, wire);
+  });
+}
+
+TEST_CASE("ucx between two threads: slots that differ are an error on both sides") {
+  in_two_threads([](Wire wire, bool left) {
+    auto worker = must(open_ucx_worker({left ? 4u : 8u, 1024}));
+    const auto error = text_of([&] { join(*worker, wire, left); });
+    if (error.find("credits of") == std::string::npos) throw std::runtime_error("no error, but: " + error);
+    meet(*worker, wire);
+  });
+}
+
+TEST_CASE("ucx: one worker can be both sides, with two listeners") {
+  auto worker = must(open_ucx_worker({}));
+  auto first = must(worker->listen()), second = must(worker->listen());
+  auto to_second = must(worker->connect(second->address(), "second"));
+  auto to_first = must(worker->connect(first->address(), std::string(64, 'x')));
+  auto at_first = accept_one(*worker, *first), at_second = accept_one(*worker, *second);
+  for (auto* e : {&to_first, &to_second, &at_first, &at_second}) await(*worker, "ready", [&] { return must((*e)->ready()); });
+  CHECK(at_first->hello() == std::string(64, 'x'));
+  CHECK(at_second->hello() == "second");
+  CHECK_FALSE(worker->connect(first->address(), std::string(65, 'x')));
+  std::byte sent{7}, received{};
+  auto* r = at_first->receive(1, {&received, 1});
+  auto* s = to_first->send(1, {&sent, 1});
+  await(*worker, "message", [&] { return r->done && s->done; });
+  CHECK(received == sent);
+}
+
+TEST_CASE("ucx: an endpoint has a fixed number of requests, and a closed one leaves nothing behind") {
+  auto worker = must(open_ucx_worker({}));
+  auto listener = must(worker->listen());
+  auto left = must(worker->connect(listener->address(), ""));
+  auto right = accept_one(*worker, *listener);
+  for (auto* e : {&left, &right}) await(*worker, "ready", [&] { return must((*e)->ready()); });
+  std::vector<std::byte> data(1 << 20);
+  int taken = 0;
+  while (right->receive(1, data) != nullptr) ++taken;
+  CHECK(taken >= 256);
+  CHECK(taken < 1000);
+  for (int i = 0; i < 10; ++i) CHECK(left->send(2, data) != nullptr);  // never received
+}
+
+TEST_CASE("ucx message: decodes what it encoded, and refuses every cut and every changed byte") {
+  using namespace gyre::transport::ucx;
+  const Message m{MessageKind::hello, 77, {3, 1234}, true, 88, 99, "host, process 1", "hello", std::string(300, 'a')};
+  const auto bytes = must(encode(m));
+  const auto back = must(decode(MessageKind::hello, bytes));
+  CHECK(back.id == 77);
+  CHECK(back.slots.bytes == 1234);
+  CHECK(back.unwatched);
+  CHECK(back.host == 88);
+  CHECK(back.process == 99);
+  CHECK(back.name == m.name);
+  CHECK(back.hello == m.hello);
+  CHECK(back.worker_address == m.worker_address);
+  CHECK_FALSE(decode(MessageKind::reply, bytes));
+  CHECK_FALSE(decode(MessageKind::hello, bytes + "x"));
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    REQUIRE_FALSE(decode(MessageKind::hello, std::string_view(bytes).substr(0, i)));
+    auto changed = bytes;
+    changed[i] = static_cast<char>(changed[i] ^ 0x55);
+    REQUIRE_FALSE(decode(MessageKind::hello, changed));
+  }
+}
+
+TEST_CASE("ucx: hellos that are garbage are dropped, and the listener goes on") {
+  using namespace gyre::transport::ucx;
+  auto worker = must(open_ucx_worker({})), stranger = must(open_ucx_worker({}));
+  auto listener = must(worker->listen());
+  const auto address = must(decode(MessageKind::address, listener->address()));
+
+  auto& raw = static_cast<UcxWorker&>(*stranger);
+  const auto opened = must(raw.open_endpoint(address, true));
+  Requests requests(16);
+  auto cut = must(encode({MessageKind::hello, 5, {}, false, 0, 0, "name", "hello", "address"}));
+  cut.pop_back();
+  const std::vector<std::string> garbage{
+      "", "x", std::string(header_bytes, '\xff'), cut, std::string(max_message_bytes + 1, 'a'), std::string(4 << 20, 'b')};
+  std::vector<Request*> sends;
+  for (const auto& g : garbage)
+    sends.push_back(requests.send(opened.endpoint, wire_tag(TagKind::hello, address.id), std::as_bytes(std::span(g))));
+  for (auto* s : sends) {
+    await(*worker, "garbage", [&] {
+      stranger->progress();
+      REQUIRE(must(listener->accept()) == nullptr);
+      return s->done;
+    });
+  }
+
+  auto left = must(stranger->connect(listener->address(), "a good one"));
+  std::unique_ptr<Endpoint> right;
+  await(*worker, "a good hello", [&] {
+    stranger->progress();
+    if (!right) right = must(listener->accept());
+    return right && must(right->ready()) && must(left->ready());
+  });
+  CHECK(right->hello() == "a good one");
+  std::byte bytes[2]{};
+  Request* all[]{right->receive(1, {bytes, 1}), left->receive(1, {bytes + 1, 1}), right->send(1, {}), left->send(1, {})};
+  for (auto* r : all) {
+    await(*worker, "message", [&] {
+      stranger->progress();
+      return r->done;
+    });
+  }
+  // At once, since each side's close waits a while for the other's progress.
+  auto closed = std::async(std::launch::async, [&] { left.reset(); });
+  right.reset();
+  closed.wait();
+}
+
+TEST_CASE("ucx: an address that is garbage is an error") {
+  auto worker = must(open_ucx_worker({}));
+  CHECK_FALSE(worker->connect("", ""));
+  CHECK_FALSE(worker->connect(std::string(500, 'z'), ""));
+}
+
+TEST_CASE("ucx: there is one device, between hosts") {
+  const auto all = ucx_devices();
+  REQUIRE(all.size() == 1);
+  CHECK(all[0].between_hosts);
+}

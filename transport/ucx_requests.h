@@ -1,0 +1,62 @@
+// Tagged sends and receives of UCX as transport Requests from a pool of fixed size, with those under way listed, so that a connection
+// can cancel its receives and knows when nothing of it is left inside UCX. UCX's callbacks come from within ucp_worker_progress(), in the
+// worker's thread. Private to the UCX backend.
+#pragma once
+#include <ucp/api/ucp.h>
+
+#include <vector>
+
+#include "base/pool.h"
+#include "transport/transport.h"
+
+namespace gyre::transport::ucx {
+
+// 64 bits of tag on the wire: kind (2) | id of the receiving connection or listener (22) | the caller's tag (40).
+enum class TagKind : uint64_t { hello = 0, reply = 1, data = 2, goodbye = 3 };
+inline constexpr int tag_bits = 40;
+inline constexpr int id_bits = 22;
+inline constexpr ucp_tag_t exact = ~ucp_tag_t{0};
+/// Matches every message of one kind to one id.
+inline constexpr ucp_tag_t any_tag = exact << tag_bits;
+
+constexpr ucp_tag_t wire_tag(TagKind kind, uint32_t id, uint64_t tag = 0) {
+  return static_cast<uint64_t>(kind) << (id_bits + tag_bits) | uint64_t{id} << tag_bits | (tag & ((uint64_t{1} << tag_bits) - 1));
+}
+
+class Requests {
+ public:
+  explicit Requests(size_t capacity) : pool_(capacity) { under_way_.reserve(capacity); }
+
+  /// Null: the pool is empty. Otherwise a request, perhaps done already, perhaps failed.
+  Request* send(ucp_ep_h, ucp_tag_t, std::span<const std::byte>);
+  Request* receive(ucp_worker_h, ucp_tag_t, std::span<std::byte>);
+  /// Receives a message that ucp_tag_probe_nb has taken out.
+  Request* receive_message(ucp_worker_h, ucp_tag_message_h, std::span<std::byte>);
+  /// A request that is done and failed, for a connection that can't do it any more. `reason` is static text.
+  Request* refuse(const char* reason);
+  void release(Request* request) { pool_.give(static_cast<Entry*>(request)); }
+
+  /// Cancels the receives under way; they fail with `reason` once UCX lets go of them, mostly at once.
+  void cancel_receives(ucp_worker_h, const char* reason);
+  size_t under_way() const { return under_way_.size(); }
+
+ private:
+  struct Entry : Request {
+    Requests* owner = nullptr;
+    size_t index = 0;  // in under_way_
+    bool receives = false;
+    const char* cancelled = nullptr;  // why
+  };
+
+  Entry* take(bool receives);
+  ucp_request_param_t parameters(Entry&) const;
+  Request* started(Entry&, ucs_status_ptr_t, size_t bytes);
+  static void finish(Entry&, ucs_status_t, size_t bytes);
+  static void on_sent(void* ucx_request, ucs_status_t, void* entry);
+  static void on_received(void* ucx_request, ucs_status_t, const ucp_tag_recv_info_t*, void* entry);
+
+  Pool<Entry> pool_;
+  std::vector<Entry*> under_way_;
+};
+
+}  // namespace gyre::transport::ucx

@@ -1,0 +1,227 @@
+#include "transport/ucx_worker.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+
+#include "transport/ucx_log.h"
+
+namespace gyre::transport::ucx {
+namespace {
+
+constexpr std::chrono::milliseconds drop_limit{200};
+constexpr std::chrono::milliseconds look_interval{500};
+constexpr std::chrono::milliseconds impatience{20};
+
+using Config = Unique<ucp_config_t, ucp_config_release>;
+
+// Contexts are opened and closed by several threads, and share UCX's process-wide tables.
+std::mutex& context_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+// True when the user allows UCX only what works inside a host, none of which can tell of a lost peer. Decided beforehand: asking UCX
+// for an endpoint that tells, in vain, leaves a dead endpoint in its tables (1.13) that a peer's message can then meet.
+bool only_shared_memory() {
+  const char* tls = std::getenv("UCX_TLS");
+  if (tls == nullptr || *tls == '\0' || *tls == '^') return false;
+  constexpr std::array<std::string_view, 9> local{"posix", "sysv", "mm", "shm", "sm", "cma", "knem", "xpmem", "self"};
+  for (std::string_view rest = tls; !rest.empty();) {
+    const std::string_view name = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(rest.size(), name.size() + 1));
+    if (std::find(local.begin(), local.end(), name) == local.end()) return false;
+  }
+  return true;
+}
+
+Error ucx_error(const char* call, ucs_status_t status) { return {Code::system, fmt::format("{}: {}", call, ucs_status_string(status))}; }
+
+Result<Config> read_config() {
+  ucp_config_t* config = nullptr;
+  if (const auto status = ucp_config_read(nullptr, nullptr, &config); status != UCS_OK) return ucx_error("ucp_config_read", status);
+  Config owner(config);
+  // Over shared memory only keepalive finds a dead peer, after 20 s by default; the user's own setting wins.
+  if (!std::getenv("UCX_KEEPALIVE_INTERVAL")) {
+    if (const auto status = ucp_config_modify(config, "KEEPALIVE_INTERVAL", "1s"); status != UCS_OK)
+      return ucx_error("ucp_config_modify(KEEPALIVE_INTERVAL)", status);
+  }
+  return owner;
+}
+
+void handle_error(void* worker, ucp_ep_h endpoint, ucs_status_t status) { static_cast<UcxWorker*>(worker)->on_error(endpoint, status); }
+
+std::string host_and_process() {
+  char host[128] = {};
+  if (gethostname(host, sizeof host - 1) != 0) host[0] = '?';
+  return fmt::format("{}, process {}", host, getpid());
+}
+
+class UcxMemory final : public Memory {
+ public:
+  UcxMemory(ucp_context_h context, ucp_mem_h memory) : context_(context), memory_(memory) {}
+  ~UcxMemory() override { ucp_mem_unmap(context_, memory_); }
+
+ private:
+  ucp_context_h context_;
+  ucp_mem_h memory_;
+};
+
+}  // namespace
+
+void close_context(ucp_context_h context) {
+  std::lock_guard lock(context_mutex());
+  ucp_cleanup(context);
+}
+
+Result<Context> open_context() {
+  std::lock_guard lock(context_mutex());
+  route_log();
+  const auto config = GYRE_TRY(read_config());
+  ucp_params_t parameters{};
+  parameters.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_NAME;
+  parameters.features = UCP_FEATURE_TAG;
+  parameters.name = "gyre";
+  ucp_context_h context = nullptr;
+  if (const auto status = ucp_init(&parameters, config.get(), &context); status != UCS_OK) return ucx_error("ucp_init", status);
+  return Context(context);
+}
+
+Result<std::unique_ptr<Worker>> UcxWorker::open(Slots slots) {
+  auto context = GYRE_TRY(open_context());
+  std::unique_ptr<UcxWorker> worker(new UcxWorker(std::move(context), slots));
+  GYRE_TRY(worker->start());
+  return std::unique_ptr<Worker>(std::move(worker));
+}
+
+Status UcxWorker::start() {
+  ucp_worker_params_t parameters{};
+  parameters.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
+  parameters.thread_mode = UCS_THREAD_MODE_SINGLE;
+  ucp_worker_h worker = nullptr;
+  if (const auto status = ucp_worker_create(context_.get(), &parameters, &worker); status != UCS_OK)
+    return ucx_error("ucp_worker_create", status);
+  worker_.reset(worker);
+
+  ucp_address_t* address = nullptr;
+  size_t bytes = 0;
+  if (const auto status = ucp_worker_get_address(worker, &address, &bytes); status != UCS_OK)
+    return ucx_error("ucp_worker_get_address", status);
+  address_.resize(bytes);
+  std::memcpy(address_.data(), address, bytes);
+  ucp_worker_release_address(worker, address);
+  name_ = host_and_process();
+  host_ = host_id();
+  can_watch_ = !only_shared_memory();
+  return {};
+}
+
+UcxWorker::~UcxWorker() {
+  if (worker_) drop(0, 0);
+}
+
+Message UcxWorker::message(MessageKind kind, uint32_t id) const {
+  return {kind, id, slots_, false, host_, static_cast<uint32_t>(getpid()), name_, {}, address_};
+}
+
+void UcxWorker::drop(ucp_tag_t tag, ucp_tag_t mask) {
+  ucp_tag_recv_info_t info;
+  while (auto* message = ucp_tag_probe_nb(worker_.get(), tag, mask, 1, &info)) {
+    ucp_request_param_t parameters{};
+    finish(ucp_tag_msg_recv_nbx(worker_.get(), nullptr, 0, message, &parameters), drop_limit);
+  }
+}
+
+Result<UcxWorker::Opened> UcxWorker::open_endpoint(const Message& peer, bool watched) {
+  watched = watched && can_watch_;
+  ucp_ep_params_t parameters{};
+  parameters.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
+  parameters.address = reinterpret_cast<const ucp_address_t*>(peer.worker_address.data());
+  parameters.err_mode = watched ? UCP_ERR_HANDLING_MODE_PEER : UCP_ERR_HANDLING_MODE_NONE;
+  parameters.err_handler = {handle_error, this};
+  ucp_ep_h endpoint = nullptr;
+  const auto status = ucp_ep_create(worker_.get(), &parameters, &endpoint);
+  if (!watched) can_watch_ = false;
+  if (status == UCS_OK) return Opened{endpoint, watched};
+  const char* tls = std::getenv("UCX_TLS");
+  return Error{Code::system,
+               fmt::format("ucp_ep_create to {} (UCX_TLS={}): {}", peer.name, tls != nullptr ? tls : "all", ucs_status_string(status))};
+}
+
+Result<uint32_t> UcxWorker::new_id() {
+  // Ids are not used again: a late message to a closed connection must not meet a new one.
+  if (next_id_ == max_id) return Error{Code::invalid_usage, "a UCX worker can have 4 million connections and listeners in its life"};
+  return next_id_++;
+}
+
+Result<std::unique_ptr<Listener>> UcxWorker::listen() {
+  const auto id = GYRE_TRY(new_id());
+  auto address = GYRE_TRY(encode(message(MessageKind::address, id)));
+  return std::unique_ptr<Listener>(std::make_unique<UcxListener>(*this, id, std::move(address)));
+}
+
+Result<std::unique_ptr<Endpoint>> UcxWorker::connect(std::string_view address, std::string_view hello) {
+  const auto peer = GYRE_TRY(decode(MessageKind::address, address));
+  return UcxEndpoint::open(*this, UcxEndpoint::Side::connects, peer, hello);
+}
+
+Result<std::unique_ptr<Memory>> UcxWorker::register_memory(std::span<std::byte> region) {
+  if (region.empty()) return std::make_unique<Memory>();
+  ucp_mem_map_params_t parameters{};
+  parameters.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH;
+  parameters.address = region.data();
+  parameters.length = region.size();
+  ucp_mem_h memory = nullptr;
+  if (const auto status = ucp_mem_map(context_.get(), &parameters, &memory); status != UCS_OK)
+    return Error{Code::system, fmt::format("ucp_mem_map of {} bytes: {}", region.size(), ucs_status_string(status))};
+  return std::unique_ptr<Memory>(std::make_unique<UcxMemory>(context_.get(), memory));
+}
+
+unsigned UcxWorker::progress() {
+  const unsigned count = ucp_worker_progress(worker_.get());
+  if (broken_) [[unlikely]] {
+    broken_ = false;
+    for (auto* endpoint : endpoints_) endpoint->look_at_break();
+  }
+  if (!can_watch_ && ++calls_ % 1024 == 0) [[unlikely]]
+    look_at_processes();
+  return count;
+}
+
+void UcxWorker::look_at_processes() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now - looked_ < look_interval) return;
+  looked_ = now;
+  for (auto* endpoint : endpoints_) endpoint->look_at_process();
+}
+
+void UcxWorker::on_error(ucp_ep_h endpoint, ucs_status_t status) {
+  for (auto* e : endpoints_) {
+    if (e->owns(endpoint)) e->mark_broken(status);
+  }
+  broken_ = true;
+}
+
+void UcxWorker::flush(ucs_status_ptr_t operation) {
+  const auto start = std::chrono::steady_clock::now();
+  const bool done = finish(operation, patience_);
+  if (!done && std::chrono::steady_clock::now() - start >= patience_) patience_ = impatience;
+}
+
+bool UcxWorker::finish(ucs_status_ptr_t operation, std::chrono::milliseconds limit) {
+  if (!UCS_PTR_IS_PTR(operation)) return UCS_PTR_STATUS(operation) == UCS_OK;
+  auto status = UCS_INPROGRESS;
+  drive(limit, [&] {
+    status = ucp_request_check_status(operation);
+    return status != UCS_INPROGRESS;
+  });
+  ucp_request_free(operation);  // of one still under way: when it is done
+  return status == UCS_OK;
+}
+
+}  // namespace gyre::transport::ucx

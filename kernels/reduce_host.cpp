@@ -1,0 +1,96 @@
+#include "kernels/reduce_host.h"
+
+#include <cstring>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+#include "kernels/number.h"
+#include "kernels/reduce_isa.h"
+
+namespace gyre::kernels {
+namespace {
+
+struct Choice {
+  std::string_view name;
+  const ArithmeticTable* table;
+};
+
+#if defined(__x86_64__)
+// clang 14 does not know it by name; a virtual machine may hide it from a processor that has it.
+bool has_f16c() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+#endif
+
+/// The table of an instruction set; null where this processor can't run it.
+const ArithmeticTable* table_of(std::string_view isa) {
+  if (isa == "portable") return &portable::table;
+#if defined(__x86_64__)
+  __builtin_cpu_init();  // needed only when a constructor runs before the compiler's own, but then it is
+  const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
+  if (isa == "avx2" && has_avx2) return &avx2::table;
+  const bool has_avx512 = has_avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                          __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+  if (isa == "avx512" && has_avx512) return &avx512::table;
+#endif
+  return nullptr;
+}
+
+const Choice& choice() {
+  static const Choice chosen = [] {
+    for (std::string_view name : {"avx512", "avx2"}) {
+      if (const ArithmeticTable* table = table_of(name)) return Choice{name, table};
+    }
+    return Choice{"portable", &portable::table};
+  }();
+  return chosen;
+}
+
+const Arithmetic& row(const ArithmeticTable& table, DataType type, ReduceOp op) {
+  return table[static_cast<size_t>(type)][static_cast<size_t>(op)];
+}
+
+template <Small T>
+double rounded_to(float value) {
+  return static_cast<double>(widen(narrow<T>(value)));
+}
+
+}  // namespace
+
+const Arithmetic& arithmetic(DataType type, ReduceOp op) { return row(*choice().table, type, op); }
+
+const Arithmetic* arithmetic(DataType type, ReduceOp op, std::string_view isa) {
+  const ArithmeticTable* table = table_of(isa);
+  return table ? &row(*table, type, op) : nullptr;
+}
+
+std::string_view isa() { return choice().name; }
+
+double avg_scalar(DataType type, int ranks) {
+  const double exact = 1.0 / ranks;
+  const auto value = static_cast<float>(exact);  // NCCL's way: to float first, also on the way to the smaller types
+  switch (type) {
+    case DataType::float64:
+      return exact;
+    case DataType::float32:
+      return static_cast<double>(value);
+    case DataType::float16:
+      return rounded_to<Half>(value);
+    case DataType::bfloat16:
+      return rounded_to<Bfloat16>(value);
+    case DataType::float8e4m3:
+      return rounded_to<Float8e4m3>(value);
+    case DataType::float8e5m2:
+      return rounded_to<Float8e5m2>(value);
+    default:
+      return 1.0;
+  }
+}
+
+void copy(void* dst, const void* src, size_t bytes) {
+  if (bytes != 0) std::memcpy(dst, src, bytes);  // the pointers of an empty copy may be null
+}
+
+}  // namespace gyre::kernels

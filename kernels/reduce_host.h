@@ -1,0 +1,39 @@
+// Reductions in host memory: for each (type, op) a few loops over arrays, with NCCL's arithmetic (kernels/op.h, kernels/avg.h) to the
+// bit. The loops are compiled once per instruction set and the best set that this processor has is chosen on first use. Every set
+// gives the same bits, except for which NaN a NaN is. Safe from any thread. It must not know: ranks, chunks, schedules.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "base/types.h"
+
+namespace gyre::kernels {
+
+/// Elementwise kernels of one (type, op). Pointers need the element's alignment only; dst may equal an input exactly, otherwise
+/// must not overlap it. An average is: scale at the first sender, scale_combine at every later one (floats); combine at every hop and
+/// divide at the last (integers).
+struct Arithmetic {
+  /// dst = a op b; the sum for avg
+  void (*combine)(void* dst, const void* a, const void* b, size_t count);
+  /// dst = x * s rounded to the type, s being a value of the type; null unless avg of floats
+  void (*scale)(void* dst, const void* x, size_t count, double scalar);
+  /// dst = x * s + received, rounded once (8-bit floats: x * s rounded, then the sum rounded); null unless avg of floats
+  void (*scale_combine)(void* dst, const void* x, const void* received, size_t count, double scalar);
+  /// dst = dst / n, truncated toward zero; null unless avg of integers
+  void (*divide)(void* dst, size_t count, uint64_t n);
+};
+
+/// The fastest for this processor.
+const Arithmetic& arithmetic(DataType, ReduceOp);
+/// Of one instruction set: "portable", "avx2" or "avx512"; null where the processor or the build hasn't got it.
+const Arithmetic* arithmetic(DataType, ReduceOp, std::string_view isa);
+/// The instruction set that was chosen.
+std::string_view isa();
+
+/// 1/ranks as a value of the float type, the scalar of its average; 1.0 for integers.
+double avg_scalar(DataType, int ranks);
+
+void copy(void* dst, const void* src, size_t bytes);
+
+}  // namespace gyre::kernels

@@ -1,0 +1,124 @@
+// The loops of reduce_host.h, compiled once for each instruction set with GYRE_ISA as its name (portable, avx2, avx512). Nothing here
+// but the table may be visible to the linker: a function of the C++ library that got emitted here could be the copy that all others
+// call, on processors without these instructions. So no std:: functions, and own ones are in an unnamed namespace or always_inline.
+#include "kernels/reduce_isa.h"
+#include "kernels/avg.h"
+#if defined(__F16C__)
+#include "kernels/half_f16c.h"
+#endif
+
+// Each element depends on its own inputs only, also when dst is one of them, which the compiler can't know.
+#if defined(__clang__)
+#define GYRE_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define GYRE_INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
+namespace gyre::kernels {
+namespace {
+
+template <class Op, class T>
+void combine(void* dst, const void* a, const void* b, size_t count) {
+  auto* out = static_cast<T*>(dst);
+  const auto* left = static_cast<const T*>(a);
+  const auto* right = static_cast<const T*>(b);
+  GYRE_INDEPENDENT
+  for (size_t i = 0; i < count; ++i) out[i] = Op{}(left[i], right[i]);
+}
+
+#if defined(__F16C__)
+template <>
+void combine<Sum, Half>(void* dst, const void* a, const void* b, size_t count) {
+  each_half(static_cast<Half*>(dst), static_cast<const Half*>(a), static_cast<const Half*>(b), count,
+            [](float x, float y) { return x + y; });
+}
+
+template <>
+void combine<Prod, Half>(void* dst, const void* a, const void* b, size_t count) {
+  each_half(static_cast<Half*>(dst), static_cast<const Half*>(a), static_cast<const Half*>(b), count,
+            [](float x, float y) { return x * y; });
+}
+#endif
+
+template <class T>
+void scale(void* dst, const void* x, size_t count, double scalar) {
+  auto* out = static_cast<T*>(dst);
+  const auto* in = static_cast<const T*>(x);
+  const auto s = static_cast<typename Scalar<T>::Type>(scalar);
+  GYRE_INDEPENDENT
+  for (size_t i = 0; i < count; ++i) out[i] = Scale{}(in[i], s);
+}
+
+template <class T>
+void scale_combine(void* dst, const void* x, const void* received, size_t count, double scalar) {
+  auto* out = static_cast<T*>(dst);
+  const auto* in = static_cast<const T*>(x);
+  const auto* sum = static_cast<const T*>(received);
+  const auto s = static_cast<typename Scalar<T>::Type>(scalar);
+  GYRE_INDEPENDENT
+  for (size_t i = 0; i < count; ++i) out[i] = ScaleSum{}(in[i], sum[i], s);
+}
+
+#if defined(__F16C__)
+template <>
+void scale<Half>(void* dst, const void* x, size_t count, double scalar) {
+  const auto* in = static_cast<const Half*>(x);
+  const auto s = static_cast<float>(scalar);
+  each_half(static_cast<Half*>(dst), in, in, count, [s](float value, float) { return value * s; });
+}
+
+template <>
+void scale_combine<Half>(void* dst, const void* x, const void* received, size_t count, double scalar) {
+  const auto s = static_cast<float>(scalar);
+  each_half(static_cast<Half*>(dst), static_cast<const Half*>(x), static_cast<const Half*>(received), count,
+            [s](float value, float sum) { return odd_sum<uint32_t>(value * s, sum); });
+}
+#endif
+
+template <class T>
+void divide(void* dst, size_t count, uint64_t n) {
+  auto* values = static_cast<T*>(dst);
+  const Divide by{n};
+  for (size_t i = 0; i < count; ++i) values[i] = by(values[i]);
+}
+
+using Row = std::array<Arithmetic, reduce_op_count>;
+
+/// Sums and products wrap, so they run in the unsigned type of the same width.
+template <class T, class Unsigned>
+inline constexpr Row integers{{
+    {combine<Sum, Unsigned>, nullptr, nullptr, nullptr},
+    {combine<Prod, Unsigned>, nullptr, nullptr, nullptr},
+    {combine<Max, T>, nullptr, nullptr, nullptr},
+    {combine<Min, T>, nullptr, nullptr, nullptr},
+    {combine<Sum, Unsigned>, nullptr, nullptr, divide<T>},
+}};
+
+template <class T>
+inline constexpr Row floats{{
+    {combine<Sum, T>, nullptr, nullptr, nullptr},
+    {combine<Prod, T>, nullptr, nullptr, nullptr},
+    {combine<Max, T>, nullptr, nullptr, nullptr},
+    {combine<Min, T>, nullptr, nullptr, nullptr},
+    {combine<Sum, T>, scale<T>, scale_combine<T>, nullptr},
+}};
+
+}  // namespace
+
+// In the order of DataType.
+constinit const ArithmeticTable GYRE_ISA::table{{
+    integers<int8_t, uint8_t>,
+    integers<uint8_t, uint8_t>,
+    integers<int32_t, uint32_t>,
+    integers<uint32_t, uint32_t>,
+    integers<int64_t, uint64_t>,
+    integers<uint64_t, uint64_t>,
+    floats<Half>,
+    floats<float>,
+    floats<double>,
+    floats<Bfloat16>,
+    floats<Float8e4m3>,
+    floats<Float8e5m2>,
+}};
+
+}  // namespace gyre::kernels

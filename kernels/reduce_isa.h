@@ -1,0 +1,22 @@
+// The tables that reduce_isa.cpp defines, one per instruction set that it is compiled for. Only kernels/ includes this.
+#pragma once
+#include <array>
+
+#include "kernels/reduce_host.h"
+
+namespace gyre::kernels {
+
+/// By type, then by op.
+using ArithmeticTable = std::array<std::array<Arithmetic, reduce_op_count>, data_type_count>;
+
+namespace portable {
+extern const ArithmeticTable table;
+}
+namespace avx2 {
+extern const ArithmeticTable table;
+}
+namespace avx512 {
+extern const ArithmeticTable table;
+}
+
+}  // namespace gyre::kernels

@@ -1,0 +1,58 @@
+#include "engine/combine.h"
+
+#include <algorithm>
+
+namespace gyre::engine {
+
+void Combine::bind(DataType type, ReduceOp op, int ranks) {
+  arithmetic_ = &kernels::arithmetic(type, op);
+  element_ = size_of(type);
+  scalar_ = arithmetic_->scale != nullptr ? kernels::avg_scalar(type, ranks) : 1;
+  ranks_ = static_cast<uint64_t>(ranks);
+}
+
+void Combine::operator()(std::span<const Source> sources, std::span<std::byte* const> sinks, size_t count, schedule::Fact fact) {
+  const bool one_pass = sinks.size() == 1 && sources.size() <= 2 && !(arithmetic_->scale != nullptr && fact.replicated);
+  const size_t block = one_pass ? count : block_bytes / element_;
+  for (size_t at = 0; at < count; at += block) {
+    const size_t n = std::min(block, count - at);
+    const size_t offset = at * element_;
+    reduce(sinks[0] + offset, sources, offset, n, fact);
+    for (std::byte* sink : sinks.subspan(1)) kernels::copy(sink + offset, sinks[0] + offset, n * element_);
+  }
+}
+
+void Combine::reduce(std::byte* sink, std::span<const Source> sources, size_t offset, size_t count, schedule::Fact fact) {
+  const auto at = [offset](Source source) { return Source{source.data + offset, source.own}; };
+  if (sources.size() == 1) {
+    first(sink, at(sources[0]), count);
+  } else if (sources.size() == 2) {
+    pair(sink, at(sources[0]), at(sources[1]), count, fact.replicated);
+  } else {  // the sink may be a source that comes later, so sums go elsewhere until the last
+    pair(sum_, at(sources[0]), at(sources[1]), count, fact.replicated);
+    for (size_t i = 2; i < sources.size(); ++i) {
+      pair(i + 1 == sources.size() ? sink : sum_, {sum_, false}, at(sources[i]), count, fact.replicated);
+    }
+  }
+  if (fact.complete && arithmetic_->divide != nullptr) arithmetic_->divide(sink, count, ranks_);
+}
+
+void Combine::pair(std::byte* sink, Source a, Source b, size_t count, bool replicated) {
+  if (arithmetic_->scale == nullptr || !(a.own || b.own)) return arithmetic_->combine(sink, a.data, b.data, count);
+  const Source own = a.own ? a : b;
+  const Source other = a.own ? b : a;
+  if (!replicated) return arithmetic_->scale_combine(sink, own.data, other.data, count, scalar_);
+  // Other ranks got our part multiplied and rounded, and must get the same bits as we do: no fused multiply-add.
+  arithmetic_->scale(scaled_, own.data, count, scalar_);
+  arithmetic_->combine(sink, a.own ? scaled_ : a.data, b.own ? scaled_ : b.data, count);
+}
+
+void Combine::first(std::byte* sink, Source source, size_t count) {
+  if (source.own && arithmetic_->scale != nullptr) {
+    arithmetic_->scale(sink, source.data, count, scalar_);
+  } else if (sink != source.data) {
+    kernels::copy(sink, source.data, count * element_);
+  }
+}
+
+}  // namespace gyre::engine

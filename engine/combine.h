@@ -1,0 +1,41 @@
+// n sources to m sinks in one pass over memory: reduces in the order given, piece by piece so that what is read twice is read from the
+// first-level cache. Used by one thread.
+#pragma once
+#include <span>
+
+#include "base/types.h"
+#include "kernels/reduce_host.h"
+#include "schedule/verify.h"
+
+namespace gyre::engine {
+
+struct Source {
+  const std::byte* data = nullptr;
+  bool own = false;  ///< this rank's part, to be multiplied first where the operation says so (averages of floating point)
+};
+
+class Combine {
+ public:
+  /// For calls of this type and operation on so many ranks.
+  void bind(DataType, ReduceOp, int ranks);
+
+  /// True where a rank's own part is multiplied first.
+  bool scales() const { return arithmetic_->scale != nullptr; }
+  /// Writes `count` elements to every sink. A sink may be one of the sources, else they do not overlap.
+  void operator()(std::span<const Source> sources, std::span<std::byte* const> sinks, size_t count, schedule::Fact fact);
+
+ private:
+  static constexpr size_t block_bytes = 4096;
+  void reduce(std::byte* sink, std::span<const Source> sources, size_t offset, size_t count, schedule::Fact fact);
+  void pair(std::byte* sink, Source a, Source b, size_t count, bool replicated);
+  void first(std::byte* sink, Source source, size_t count);
+
+  const kernels::Arithmetic* arithmetic_ = nullptr;
+  size_t element_ = 1;
+  double scalar_ = 1;
+  uint64_t ranks_ = 1;
+  alignas(64) std::byte sum_[block_bytes];
+  alignas(64) std::byte scaled_[block_bytes];
+};
+
+}  // namespace gyre::engine

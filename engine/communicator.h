@@ -1,0 +1,49 @@
+// A communicator: the ranks of a job, joined, and the collectives they run together. Used by one thread at a time. After an error that
+// concerns the job (not a wrong argument) it stays broken, and every call returns that error.
+#pragma once
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/config.h"
+#include "engine/connections.h"
+#include "engine/executor.h"
+
+namespace gyre::engine {
+
+class Communicator {
+ public:
+  /// Joins the other ranks and connects to them; blocks until all are there, at most the rendezvous' timeout.
+  static Result<std::unique_ptr<Communicator>> create(const transport::Rendezvous&, const Config&);
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  Rank rank() const { return bootstrap_->rank(); }
+  int size() const { return bootstrap_->size(); }
+  transport::Bootstrap& bootstrap() { return *bootstrap_; }
+  /// "shm" or "ucx" by rank; empty for this rank.
+  const std::vector<std::string>& transports() const { return connections_.transports; }
+
+  /// output = the reduction of all ranks' `count` elements at input. input == output: in place; otherwise they must not overlap.
+  /// Blocks until the result is there. Same call, same number of ranks: the same bits on every rank and in every run.
+  Status all_reduce(const void* input, void* output, size_t count, DataType, ReduceOp);
+  /// The schedule that the next such call would run.
+  Result<const Plan*> plan(const Call&);
+
+ private:
+  Communicator(std::unique_ptr<transport::Bootstrap>, Connections, Config, bool crowded);
+
+  void give_up(const Error&);
+
+  std::unique_ptr<transport::Bootstrap> bootstrap_;
+  Connections connections_;
+  Config config_;
+  std::unique_ptr<Executor> executor_;
+  std::map<std::string, std::shared_ptr<const Proven>, std::less<>> schedules_;  // by family
+  std::vector<std::unique_ptr<Plan>> plans_;                                     // the latest first
+  uint64_t calls_ = 0;
+  std::optional<Error> broken_;
+};
+
+}  // namespace gyre::engine

@@ -1,0 +1,31 @@
+// The connections of a communicator: every pair of ranks joined on every channel by the best transport that really works for that pair.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "base/config.h"
+#include "engine/facts.h"
+#include "transport/bootstrap.h"
+#include "transport/transport.h"
+
+namespace gyre::engine {
+
+/// One transport of this rank. Members are in order of creation, so that endpoints go first.
+struct Backend {
+  transport::Device device;
+  std::unique_ptr<transport::Worker> worker;
+  std::unique_ptr<transport::Listener> listener;
+  std::vector<std::unique_ptr<transport::Endpoint>> endpoints;  ///< [channel * ranks + peer]; null: not joined by this
+};
+
+struct Connections {
+  std::vector<Backend> backends;
+  std::vector<std::vector<transport::Fifo*>> fifos;  ///< [channel][peer]; null for this rank itself
+  std::vector<std::string> transports;               ///< [peer]: the backend's name
+};
+
+/// Called by all ranks. auto: shm inside a host where the peer's memory can be opened, ucx otherwise; else the transport named.
+/// Error: a pair that can't be joined, with the reason.
+Result<Connections> connect_ranks(transport::Bootstrap&, const Config&, const std::vector<Facts>&);
+
+}  // namespace gyre::engine

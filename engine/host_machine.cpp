@@ -1,0 +1,118 @@
+#include "engine/host_machine.h"
+
+#include <utility>
+
+namespace gyre::engine {
+
+using schedule::Buffer;
+using schedule::Chunks;
+using schedule::Step;
+
+HostMachine::HostMachine(Rank rank, uint32_t channel, std::vector<transport::Fifo*> fifos)
+    : rank_(rank), channel_(channel), fifos_(std::move(fifos)), posting_(fifos_) {
+  sources_.reserve(fifos_.size() + 1);
+  pieces_.reserve(fifos_.size() + 1);
+  sinks_.reserve(fifos_.size() + 1);
+}
+
+void HostMachine::bind(const Plan& plan, uint64_t word, const void* input, void* output) {
+  plan_ = &plan;
+  program_ = &plan.schedule().program(rank_, channel_);
+  facts_ = plan.proof().facts[static_cast<size_t>(program_ - plan.schedule().programs.data())].data();
+  word_ = word;
+  buffers_[0] = static_cast<std::byte*>(
+      const_cast<void*>(input));  // NOLINT(cppcoreguidelines-pro-type-const-cast): verified: steps write output only
+  buffers_[1] = static_cast<std::byte*>(output);
+  element_ = size_of(plan.call().type);
+  combine_.bind(plan.call().type, plan.call().op, plan.schedule().ranks);
+  position_ = {};
+  if (program_->steps.empty()) position_.round = plan.rounds();
+  blocked_ = {};
+  mismatched_ = -1;
+  if (posting_.needed()) posting_.bind(plan, *program_, word, buffers_[1], input == output);
+}
+
+bool HostMachine::run(size_t limit) {
+  if (posting_.needed()) posting_.announce(position_);
+  size_t ran = 0;
+  while (position_.round < plan_->rounds() && ran < limit) {
+    const Step& step = program_->steps[position_.cursor.step];
+    begin(step);
+    blocked_ = schedule::advance(*this, plan_->schedule(), step);
+    if (blocked_.wait != schedule::Wait::nothing) break;
+    ++ran;
+    position_.next(plan_->slices(), program_->steps.size());
+    if (posting_.needed()) posting_.announce(position_);
+  }
+  return ran != 0;
+}
+
+void HostMachine::begin(const Step& step) {
+  message_bytes_ = 0;
+  for (uint32_t i = 0; i < step.flow().count; ++i) message_bytes_ += piece(step.flow(), i).count * element_;
+  sources_.clear();
+}
+
+bool HostMachine::arrived(Rank peer) {
+  const transport::Arrival arrival = fifo(peer).front();
+  if (arrival.data == nullptr) return false;
+  // Nothing is touched before both sides agree on what they run.
+  if (arrival.plan == word_ && arrival.bytes == message_bytes_) [[likely]]
+    return true;
+  mismatched_ = peer;
+  return false;
+}
+
+void HostMachine::take(Rank peer) { sources_.push_back({{}, fifo(peer).front().data}); }
+
+// A direct connection sends what lies in user memory from there; all else goes through a slot.
+bool HostMachine::from_memory(const Step& step, const transport::Fifo& fifo) const {
+  if (!fifo.direct() || step.flow().count != 1) return false;
+  return step.dst.present() || (step.sources() == 1 && !combine_.scales());
+}
+
+void HostMachine::finish(const Step& step) {
+  compute(step);
+  send(step);
+  for (const Rank peer : plan_->schedule().peers(step.from)) fifo(peer).pop();
+}
+
+void HostMachine::compute(const Step& step) {
+  const schedule::Fact fact = facts_[position_.cursor.step];
+  size_t offset = 0;  // in the messages
+  for (uint32_t i = 0; i < step.flow().count; ++i) {
+    pieces_.clear();
+    sinks_.clear();
+    const Piece p = piece(step.flow(), i);
+    for (const Operand& source : sources_) {
+      if (source.arrived != nullptr) {
+        pieces_.push_back({source.arrived + offset, false});
+      } else {
+        pieces_.push_back({address(source.chunks, piece(source.chunks, i)), source.chunks.buffer == Buffer::input});
+      }
+    }
+    if (step.dst.present()) sinks_.push_back(address(step.dst, piece(step.dst, i)));
+    for (const Rank peer : plan_->schedule().peers(step.to)) {
+      transport::Fifo& out = fifo(peer);
+      if (!from_memory(step, out)) sinks_.push_back(out.reserve(message_bytes_) + offset);
+    }
+    if (!sinks_.empty()) combine_(pieces_, sinks_, p.count, fact);
+    offset += p.count * element_;
+  }
+}
+
+void HostMachine::send(const Step& step) {
+  for (const Rank peer : plan_->schedule().peers(step.to)) {
+    transport::Fifo& out = fifo(peer);
+    if (!from_memory(step, out)) {
+      out.commit(word_, message_bytes_);
+      continue;
+    }
+    const Chunks& source = step.dst.present() ? step.dst : step.src;
+    const std::byte* data = address(source, piece(source, 0));
+    out.send_from(word_, data, message_bytes_);  // has a credit: credit() was asked
+    posting_.hold(out, data, message_bytes_);
+  }
+}
+
+}  // namespace gyre::engine

@@ -1,0 +1,83 @@
+// The Machine (schedule/run.h) that moves bytes in host memory: one rank's program on one channel. What arrived is reduced where it lies,
+// in the slot or in the user's buffer; what goes out is written into the slot or, on a direct Fifo, sent from the user's buffer.
+// Used by one thread; a run allocates nothing. It must not know how to wait: that is the executor's.
+#pragma once
+#include <vector>
+
+#include "engine/combine.h"
+#include "engine/posting.h"
+
+namespace gyre::engine {
+
+class HostMachine {
+ public:
+  /// `fifos`: by peer rank, null for this rank itself.
+  HostMachine(Rank rank, uint32_t channel, std::vector<transport::Fifo*> fifos);
+
+  /// Prepares a run. `word` travels with every message and must arrive with every message.
+  void bind(const Plan& plan, uint64_t word, const void* input, void* output);
+  /// Runs steps until one can't, at most `limit`; true if any ran.
+  bool run(size_t limit = SIZE_MAX);
+  /// All steps have run and no message is read from this rank's memory any more.
+  bool done() { return position_.round == plan_->rounds() && (!posting_.needed() || posting_.idle()); }
+
+  /// What it waits for, where it waits, and the step; null when all steps have run.
+  schedule::Blocked blocked() const { return blocked_; }
+  const schedule::Position& position() const { return position_; }
+  const schedule::Step* step() const { return position_.round < plan_->rounds() ? &program_->steps[position_.cursor.step] : nullptr; }
+  /// Who sent a message of another call; -1: nobody.
+  Rank mismatched() const { return mismatched_; }
+
+  // For advance().
+  bool arrived(Rank peer);
+  bool credit(Rank peer) { return fifo(peer).reserve(message_bytes_) != nullptr; }
+  bool overwritable(const schedule::Chunks& dst) { return !posting_.needed() || !posting_.held(dst, position_); }
+  void take(Rank peer);
+  void take(const schedule::Chunks& chunks) { sources_.push_back({chunks, nullptr}); }
+  void put(const schedule::Chunks&) {}
+  void put(Rank) {}
+  void finish(const schedule::Step&);
+
+ private:
+  struct Operand {
+    schedule::Chunks chunks;   // of a local source
+    const std::byte* arrived;  // null: local
+  };
+
+  transport::Fifo& fifo(Rank peer) const { return *fifos_[static_cast<size_t>(peer)]; }
+  Piece piece(const schedule::Chunks& chunks, uint32_t i) const {
+    return plan_->piece(chunks[i], position_.round * plan_->slices() + position_.cursor.slice);
+  }
+  std::byte* address(const schedule::Chunks& chunks, Piece piece) const {
+    return buffers_[static_cast<size_t>(chunks.buffer)] + piece.first * element_;
+  }
+  void begin(const schedule::Step&);
+  bool from_memory(const schedule::Step&, const transport::Fifo&) const;
+  void compute(const schedule::Step&);
+  void send(const schedule::Step&);
+
+  Rank rank_;
+  uint32_t channel_;
+  std::vector<transport::Fifo*> fifos_;
+  Posting posting_;
+  Combine combine_;
+
+  const Plan* plan_ = nullptr;
+  const schedule::Program* program_ = nullptr;
+  const schedule::Fact* facts_ = nullptr;
+  uint64_t word_ = 0;
+  std::byte* buffers_[2] = {};  // input (never written), output
+  size_t element_ = 1;
+
+  schedule::Position position_;
+  schedule::Blocked blocked_;
+  Rank mismatched_ = -1;
+
+  // of the step that is being tried
+  size_t message_bytes_ = 0;
+  std::vector<Operand> sources_;
+  std::vector<Source> pieces_;
+  std::vector<std::byte*> sinks_;
+};
+
+}  // namespace gyre::engine

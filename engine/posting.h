@@ -1,0 +1,58 @@
+// What direct connections add to a run: messages go from and to user memory. Receives are announced ahead of their steps
+// (schedule/announce.h), and memory that a message is read from is not overwritten before the message is complete. With buffered
+// connections only, all of this is empty.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "engine/plan.h"
+#include "schedule/announce.h"
+#include "transport/transport.h"
+
+namespace gyre::engine {
+
+class Posting {
+ public:
+  explicit Posting(std::span<transport::Fifo* const> fifos);
+
+  /// False: no connection is direct, and nothing below needs to be called.
+  bool needed() const { return needed_; }
+
+  void bind(const Plan& plan, const schedule::Program& program, uint64_t word, std::byte* output, bool in_place);
+  /// Announces what will arrive, as far ahead of `now` as memory and connections allow.
+  void announce(const schedule::Position& now) { announcer_.run(*this, plan_->schedule(), now); }
+  /// `fifo`'s last message is being read from these bytes.
+  void hold(transport::Fifo& fifo, const std::byte* data, size_t bytes);
+  /// True while a message under way is read from these bytes.
+  bool held(const std::byte* data, size_t bytes);
+  /// Every message has left this rank's memory.
+  bool idle();
+
+  // For the announcer.
+  bool posted(Rank peer) const { return fifos_[static_cast<size_t>(peer)]->direct(); }
+  bool held(const schedule::Chunks& dst, const schedule::Position&);
+  bool expect(Rank peer, const schedule::Step&, const schedule::Position&);
+
+ private:
+  struct Hold {
+    transport::Fifo* fifo;
+    uint64_t number;
+    uintptr_t begin;
+    uintptr_t end;
+  };
+  Piece piece(uint32_t chunk, const schedule::Position& at) const {
+    return plan_->piece(chunk, at.round * plan_->slices() + at.cursor.slice);
+  }
+  size_t bytes(Piece piece) const { return piece.count * size_of(plan_->call().type); }
+  std::byte* address(Piece piece) const { return output_ + piece.first * size_of(plan_->call().type); }
+
+  std::vector<transport::Fifo*> fifos_;
+  bool needed_ = false;
+  std::vector<Hold> holds_;
+  schedule::Announcer announcer_;
+  const Plan* plan_ = nullptr;
+  uint64_t word_ = 0;
+  std::byte* output_ = nullptr;
+};
+
+}  // namespace gyre::engine

@@ -1,0 +1,188 @@
+#include "engine/plan.h"
+
+#include <random>
+#include <set>
+
+#include "schedule/fuse.h"
+#include "test/catch.h"
+#include "topo/algorithms.h"
+#include "transport/posted_fifo.h"
+
+using namespace gyre;
+using namespace gyre::engine;
+
+namespace {
+
+std::shared_ptr<const Proven> proven(std::string_view family, int ranks, uint32_t channels = 1, transport::Slots slots = {8, 65536}) {
+  return *prove(family, ranks, channels, slots);
+}
+
+/// What is wrong with the pieces of a plan; empty when they cover every element once, in order, and fit the slots.
+std::string wrong_pieces(const Plan& plan, size_t slot_bytes, uint32_t slices_proven) {
+  const size_t element = size_of(plan.call().type);
+  size_t next = 0;
+  for (uint32_t chunk = 0; chunk < plan.schedule().chunks; ++chunk) {
+    for (uint32_t slice = 0; slice < plan.rounds() * plan.slices(); ++slice) {
+      const Piece piece = plan.piece(chunk, slice);
+      if (piece.count != 0 && piece.first != next) return "a gap or an overlap in chunk " + std::to_string(chunk);
+      if (piece.first > plan.call().count) return "a piece behind the end";
+      if (piece.count * element * plan.schedule().longest_message() > slot_bytes) return "a piece larger than a slot";
+      next += piece.count;
+    }
+  }
+  if (next != plan.call().count) return "elements are left out";
+  if (plan.slices() > slices_proven) return "more slices in flight than were proven";
+  if (plan.slices() == 0 || plan.rounds() == 0) return "nothing to run";
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("bounds of chunks: the worked case") { CHECK(chunk_bounds(9, 4, 1) == std::vector<size_t>{0, 2, 4, 6, 9}); }
+
+TEST_CASE("bounds of chunks: no elements, one, and fewer than chunks") {
+  CHECK(chunk_bounds(0, 3, 16) == std::vector<size_t>{0, 0, 0, 0});
+  CHECK(chunk_bounds(1, 3, 1) == std::vector<size_t>{0, 0, 0, 1});
+  CHECK(chunk_bounds(2, 3, 1) == std::vector<size_t>{0, 0, 1, 2});
+  CHECK(chunk_bounds(5, 3, 16) == std::vector<size_t>{0, 0, 0, 5});
+  CHECK(chunk_bounds(7, 1, 16) == std::vector<size_t>{0, 7});
+}
+
+TEST_CASE("bounds of chunks: they cover the count, begin at units, and differ by at most one unit") {
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 20000; ++i) {
+    const size_t count = random() >> (random() % 60 + 4);
+    const auto chunks = static_cast<uint32_t>(random() % 70 + 1);
+    const size_t unit = size_t{1} << random() % 7;
+    const auto bounds = chunk_bounds(count, chunks, unit);
+    INFO(count << " elements, " << chunks << " chunks, unit " << unit);
+    REQUIRE(bounds.size() == chunks + 1);
+    REQUIRE(bounds.front() == 0);
+    REQUIRE(bounds.back() == count);
+    size_t least = SIZE_MAX;
+    size_t most = 0;
+    for (uint32_t c = 0; c < chunks; ++c) {
+      REQUIRE(bounds[c] <= bounds[c + 1]);
+      REQUIRE((bounds[c] % unit == 0 || bounds[c] == count));
+      least = std::min(least, bounds[c + 1] - bounds[c]);
+      most = std::max(most, bounds[c + 1] - bounds[c]);
+    }
+    REQUIRE(most - least <= unit);
+  }
+}
+
+TEST_CASE("bounds of chunks do not overflow near 2^60 elements") {
+  for (const size_t count : {(size_t{1} << 60) - 1, size_t{1} << 60, (size_t{1} << 60) + 1}) {
+    for (const uint32_t chunks : {1U, 3U, 64U, 1024U}) {
+      const auto bounds = chunk_bounds(count, chunks, 64);
+      CHECK(bounds.back() == count);
+      CHECK(std::is_sorted(bounds.begin(), bounds.end()));
+      CHECK(bounds[1] >= count / chunks - 64);
+    }
+  }
+}
+
+TEST_CASE("pieces cover every element exactly once and fit a slot, whatever the sizes") {
+  std::mt19937_64 random(2);
+  for (int i = 0; i < 300; ++i) {
+    const auto& family = topo::families()[random() % topo::families().size()];
+    const int ranks = static_cast<int>(random() % 9 + 1);
+    const transport::Slots slots{static_cast<uint32_t>(random() % 15 + 2), (random() % 16 + 1) * 4096};
+    const auto made = proven(family.name, ranks, static_cast<uint32_t>(random() % 3 + 1), slots);
+    for (int j = 0; j < 20; ++j) {
+      const size_t count = random() % (size_t{1} << random() % 22);
+      const DataType type = all_data_types()[random() % data_type_count];
+      const Plan plan(made, {Collective::all_reduce, count, type, ReduceOp::sum}, slots.bytes);
+      INFO(family.name << " for " << ranks << " ranks: " << plan.text() << ", " << slots.credits << " slots of " << slots.bytes
+                       << " bytes");
+      REQUIRE(wrong_pieces(plan, slots.bytes, made->slices).empty());
+    }
+  }
+}
+
+TEST_CASE("pieces cover terabytes") {
+  const size_t count = (size_t{1} << 40) + 1;
+  for (const DataType type : {DataType::int8, DataType::float64}) {
+    const Plan plan(proven("ring", 4), {Collective::all_reduce, count, type, ReduceOp::sum}, 65536);
+    const uint64_t last = uint64_t{plan.rounds()} * plan.slices() - 1;
+    REQUIRE(last < UINT32_MAX);
+    size_t end = 0;
+    for (uint32_t chunk = 0; chunk < 4; ++chunk) {
+      CHECK(plan.piece(chunk, 0).first == end);
+      uint32_t slice = static_cast<uint32_t>(last);
+      while (plan.piece(chunk, slice).count == 0) --slice;
+      end = plan.piece(chunk, slice).first + plan.piece(chunk, slice).count;
+    }
+    CHECK(end == count);
+  }
+}
+
+TEST_CASE("a piece begins at a cache line, or at the unit that was asked for") {
+  const Plan lines(proven("ring", 3), {Collective::all_reduce, 100, DataType::float32, ReduceOp::sum}, 4096);
+  for (uint32_t chunk = 0; chunk < 3; ++chunk) CHECK(lines.piece(chunk, 0).first % 16 == 0);
+  const Plan elements(proven("ring", 3), {Collective::all_reduce, 100, DataType::float32, ReduceOp::sum}, 4096, 4);
+  CHECK(elements.piece(1, 0).first == 33);
+  const Plan wider(proven("ring", 3), {Collective::all_reduce, 100, DataType::float64, ReduceOp::sum}, 4096, 4);
+  CHECK(wider.piece(1, 0).first == 33);
+}
+
+TEST_CASE("plans of equal calls have the same hash, and every difference gives another") {
+  const auto hash = [](std::string_view family, size_t count, DataType type, ReduceOp op) {
+    return Plan(proven(family, 3), {Collective::all_reduce, count, type, op}, 65536).hash();
+  };
+  const uint64_t first = hash("ring", 1000, DataType::float32, ReduceOp::sum);
+  CHECK(hash("ring", 1000, DataType::float32, ReduceOp::sum) == first);
+  std::set<uint64_t> others{first};
+  others.insert(hash("ring", 1001, DataType::float32, ReduceOp::sum));
+  others.insert(hash("ring", 1000, DataType::int32, ReduceOp::sum));
+  others.insert(hash("ring", 1000, DataType::float32, ReduceOp::max));
+  others.insert(hash("naive", 1000, DataType::float32, ReduceOp::sum));
+  CHECK(others.size() == 5);
+}
+
+TEST_CASE("a plan's hashes differ for many calls") {
+  const auto made = proven("ring", 2);
+  std::set<uint64_t> hashes;
+  for (const DataType type : all_data_types()) {
+    for (const ReduceOp op : all_reduce_ops()) {
+      for (size_t count = 0; count < 50; ++count) hashes.insert(Plan(made, {Collective::all_reduce, count, type, op}, 65536).hash());
+    }
+  }
+  CHECK(hashes.size() == data_type_count * reduce_op_count * 50);
+}
+
+TEST_CASE("a plan says what all ranks must agree on") {
+  const Plan plan(proven("one_shot", 2), {Collective::all_reduce, 8, DataType::float16, ReduceOp::avg}, 65536);
+  CHECK(plan.text() == "all_reduce count=8 type=half op=avg algorithm=one_shot");
+}
+
+TEST_CASE("an unknown family is an error") {
+  const auto none = prove("butterfly", 2, 1, {});
+  REQUIRE_FALSE(none);
+  CHECK(none.error().code == Code::invalid_argument);
+  CHECK(none.error().what == "there is no algorithm 'butterfly'");
+}
+
+TEST_CASE("too few slots for a family are an error, not a plan") {
+  const auto none = prove("ring", 3, 1, {1, 4096});
+  REQUIRE_FALSE(none);
+  CHECK(none.error().what.find("deadlock") != std::string::npos);
+}
+
+TEST_CASE("what is run with fewer slices than were proven does not deadlock either") {
+  for (const topo::Family& family : topo::families()) {
+    for (int ranks = 1; ranks <= 9; ++ranks) {
+      const schedule::Schedule fused = schedule::fuse(family.make(ranks, 1));
+      for (const uint32_t credits : {2U, 3U, 8U, 16U}) {
+        const transport::Slots slots{credits, 4096};
+        const auto proven = prove(family.name, ranks, 1, slots);
+        REQUIRE(proven);
+        for (uint32_t slices = 1; slices <= (*proven)->slices; ++slices) {
+          INFO(family.name << ", " << ranks << " ranks, " << credits << " credits, " << slices << " slices");
+          CHECK(schedule::verify(fused, {credits, slices, schedule::Mode::buffered, true}));
+          CHECK(schedule::verify(fused, {transport::PostedFifo::certain_credits(slots), slices, schedule::Mode::posted, true}));
+        }
+      }
+    }
+  }
+}

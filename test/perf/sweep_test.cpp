@@ -1,0 +1,65 @@
+#include "perf/sweep.h"
+
+#include "test/catch.h"
+
+using namespace gyre;
+using namespace gyre::perf;
+
+namespace {
+
+SweepOptions from_to(size_t min_bytes, size_t max_bytes, size_t factor = 2, size_t step = 0) {
+  SweepOptions options;
+  options.min_bytes = min_bytes;
+  options.max_bytes = max_bytes;
+  options.step_factor = factor;
+  options.step_bytes = step;
+  return options;
+}
+
+using Sizes = std::vector<size_t>;
+
+}  // namespace
+
+TEST_CASE("sizes grow by the factor, up to and with the largest") {
+  CHECK(*sizes_of(from_to(8, 64)) == Sizes{8, 16, 32, 64});
+  CHECK(*sizes_of(from_to(8, 63)) == Sizes{8, 16, 32});
+  CHECK(*sizes_of(from_to(1, 100, 10)) == Sizes{1, 10, 100});
+  CHECK(*sizes_of(from_to(64, 64)) == Sizes{64});
+}
+
+TEST_CASE("sizes grow by the step where one is given, whatever the factor") {
+  CHECK(*sizes_of(from_to(8, 20, 0, 6)) == Sizes{8, 14, 20});
+  CHECK(*sizes_of(from_to(0, 10, 2, 4)) == Sizes{0, 4, 8});
+}
+
+TEST_CASE("a sweep may begin at nothing") { CHECK(*sizes_of(from_to(0, 8)) == Sizes{0, 1, 2, 4, 8}); }
+
+TEST_CASE("sizes near the end of the address space end there") {
+  CHECK(*sizes_of(from_to(SIZE_MAX - 1, SIZE_MAX)) == Sizes{SIZE_MAX - 1});
+  CHECK(sizes_of(from_to(1, SIZE_MAX))->size() == 64);
+}
+
+TEST_CASE("no sizes and too many are errors that name the flag") {
+  const auto none = sizes_of(from_to(64, 8));
+  REQUIRE_FALSE(none);
+  CHECK(none.error().what == "-b 64 is larger than -e 8: no sizes to run");
+  for (const size_t factor : {size_t{0}, size_t{1}}) {
+    const auto standing = sizes_of(from_to(8, 64, factor));
+    REQUIRE_FALSE(standing);
+    CHECK(standing.error().what.starts_with("-f " + std::to_string(factor)));
+  }
+  const auto many = sizes_of(from_to(0, 1 << 30, 2, 1));
+  REQUIRE_FALSE(many);
+  CHECK(many.error().what.starts_with("-i 1: more than 100000 sizes"));
+}
+
+TEST_CASE("a sweep's buffer is zeros, aligned to a page, and moves") {
+  auto buffer = SweepBuffer::allocate(10000);
+  REQUIRE(buffer);
+  const SweepBuffer moved = *std::move(buffer);
+  const auto* bytes = static_cast<const std::byte*>(moved.data());
+  CHECK(reinterpret_cast<uintptr_t>(bytes) % 4096 == 0);
+  CHECK(std::all_of(bytes, bytes + 10000, [](std::byte b) { return b == std::byte{0}; }));
+  CHECK(SweepBuffer::allocate(0));
+  CHECK_FALSE(SweepBuffer::allocate(SIZE_MAX / 2));
+}

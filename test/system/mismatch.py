@@ -1,0 +1,118 @@
+"""Ranks that do not call the same: each is told within 5 s which rank differs in what."""
+import re
+
+from system import await_that, check, free_port, right_rows, start_rank, subjects, transports
+
+WITHIN = 5
+SAME = ["-e", "64K", "-n", "3", "-w", "1"]
+
+
+def start_all(flags, env):
+    port = free_port()
+    return [start_rank(rank, len(flags), port, *given, env=env) for rank, given in enumerate(flags)]
+
+
+def stories(ranks):
+    return "\n".join(rank.story() for rank in ranks)
+
+
+def all_end(ranks):
+    await_that(lambda: all(rank.code is not None for rank in ranks), lambda: f"not all ranks have ended\n{stories(ranks)}", 10)
+    for rank in ranks:
+        rank.wait()
+
+
+def all_are_told(flags, env, *patterns):
+    ranks = start_all(flags, env)
+    all_end(ranks)
+    for number, rank in enumerate(ranks):
+        rank.complains(f"^gyre-perf: rank {number}: ", "calls differ", *patterns)
+        check(rank.seconds < WITHIN, f"took {rank.seconds:.1f} s\n{stories(ranks)}")
+
+
+def one_size(size):
+    return ["-b", size, "-e", size, "-n", "3", "-w", "1"]
+
+
+def everywhere(different, *patterns, same=SAME):
+    """One rank of 2, 3 and 4 calls something else; the patterns may hold {rank}, the one that differs."""
+    for env in transports().values():
+        for size in (2, 3, 4):
+            odd = size - 1
+            flags = [different if rank == odd else same for rank in range(size)]
+            all_are_told(flags, env, *(pattern.format(rank=odd) for pattern in patterns))
+
+
+def sizes():
+    everywhere(one_size("16"), "rank {rank} has count=4", "ha(s|ve) count=2", "type=float", same=one_size("8"))
+
+
+def numbers_of_sizes():
+    """Found before the first call: one rank would make calls that the other never makes."""
+    everywhere(["-b", "16", *SAME], "rank [1-3] has -b (16|8), rank 0 has (8|16)", "rows 1[34]")
+
+
+def types():
+    everywhere(["-d", "int32", *SAME], "rank {rank} has type=int32", "ha(s|ve) type=float")
+
+
+def operations():
+    everywhere(["-o", "max", *SAME], "rank {rank} has op=max", "ha(s|ve) op=sum")
+
+
+def algorithms():
+    everywhere(["--algorithm", "ring", *SAME], "rank {rank} has algorithm=ring", "ha(s|ve) algorithm=one_shot")
+
+
+def large_sizes():
+    """Of which neither fits the slots of a connection."""
+    for env in transports().values():
+        all_are_told([["-b", "8M", "-e", "8M", "-n", "3"], ["-b", "16M", "-e", "16M", "-n", "3"]], env,
+                     "rank 0 has count=2097152", "rank 1 has count=4194304")
+
+
+def rank_0_alone_differs():
+    for env in transports().values():
+        all_are_told([["-o", "min", *SAME], SAME, SAME], env, "rank 0 has op=min", "ranks 1 and 2 have op=sum|ranks 1, 2 have op=sum")
+
+
+def all_differ_and_in_everything():
+    for env in transports().values():
+        all_are_told([one_size("8"), [*one_size("16"), "-d", "int32"], [*one_size("32"), "-o", "max"]], env,
+                     "rank 0 has count=2 type=float op=sum", "rank 1 has count=4 type=int32 op=sum", "rank 2 has count=8 type=float op=max")
+
+
+def number_of_calls():
+    """The ranks agree on each call, but one makes more of them; the others are in none, or in a later one."""
+    for env in transports().values():
+        ranks = start_all([["-b", "8", "-e", "8", "-n", "3"], ["-b", "8", "-e", "8", "-n", "5"]], env)
+        all_end(ranks)
+        for number, rank in enumerate(ranks):
+            rank.complains(f"^gyre-perf: rank {number}: ", "rank [01] ")
+            check(re.search("call|left", rank.err), f"says nothing about calls\n{stories(ranks)}")
+
+
+def number_of_sizes():
+    """One rank is through and leaves while the other goes on."""
+    for env in transports().values():
+        ranks = start_all([["-b", "8", "-e", "8", "-n", "3"], ["-b", "8", "-e", "16", "-n", "3"]], env)
+        all_end(ranks)
+        check(any(rank.code != 0 for rank in ranks), f"nobody minds\n{stories(ranks)}")
+        for rank in ranks:
+            if rank.code != 0:
+                rank.complains("rank [01] ")
+
+
+def what_may_differ():
+    """Timeouts and the level of the log are each rank's own."""
+    for env in transports().values():
+        port = free_port()
+        ranks = [start_rank(rank, 2, port, *SAME, env={"GYRE_TIMEOUT": 20 + rank, "GYRE_LOG": ("error", "warn")[rank], **env})
+                 for rank in range(2)]
+        for rank in ranks:
+            rank.wait().passed()
+        right_rows(ranks[0])
+
+
+subjects([sizes, numbers_of_sizes, types, operations, algorithms, large_sizes, rank_0_alone_differs, all_differ_and_in_everything, number_of_calls,
+          number_of_sizes, what_may_differ])

@@ -1,0 +1,203 @@
+"""Wrong input: one clear line that names the thing, an exit code that is not 0, and no time lost."""
+import os
+import signal
+import socket
+import time
+
+from system import GENEROUS, Skipped, await_that, built_in, check, free_port, run, start, start_rank, subjects
+
+
+def sweep_flags():
+    for flags, named in (
+            (["-b", "7x"], "7x.*size"), (["-e", ""], "-e|maxbytes"), (["-b", "-1"], "-b|minbytes|-1"), (["-b", "1.5M"], "1.5M"),
+            (["-b", "99999999999999999999"], "99999999999999999999"), (["-e", "99999999999G"], "99999999999G"),
+            (["-b", "1G", "-e", "1M"], r"-b.*-e"), (["-f", "1"], "-f 1"), (["-f", "0"], "-f 0"), (["-f", "x"], "-f|stepfactor"),
+            (["-i", "1", "-e", "1G"], "-i 1"), (["-i", "k"], "-i|stepbytes"), (["-n", "0"], "-n|iters"), (["-n", "-3"], "-n|iters"),
+            (["-w", "-1"], "-w|warmup"), (["-c", "-1"], "-c|check"), (["-d", "floaty"], "floaty.*bfloat16"),
+            (["-o", "plus"], "plus.*sum"), (["--ranks", "0"], "--ranks"), (["--ranks", "two"], "--ranks"), (["--ranks", "-1"], "--ranks"),
+            (["--no-such-flag"], "--no-such-flag"), (["word"], "word"), (["-b"], "-b|minbytes")):
+        done = run("all_reduce", *flags).complains(named)
+        check("size" not in done.out and "#" not in done.out, f"begins a sweep nevertheless\n{done.story()}")
+
+
+def names_near_a_right_one():
+    run("all_reduce", "--algorithm", "rnig").complains("GYRE_ALGORITHM|--algorithm", "rnig", r"did you mean ring\?")
+    run("all_reduce", "--transport", "smh").complains("GYRE_TRANSPORT|--transport", "smh", r"did you mean shm\?")
+    run("all_reduce", "-d", "float32").complains("float32", "float")
+    run("all_redcue").complains("all_redcue")
+
+
+def no_command_prints_the_help():
+    done = run()
+    check(done.code != 0 and "all_reduce" in done.out + done.err, done.story())
+
+
+def json_that_cannot_be_written():
+    for path in ("/no/such/folder/results.json", "/", "/proc/version"):
+        done = run("all_reduce", "-e", "8", "--json", path).complains("--json", path)
+        check("#" not in done.out, f"measures first\n{done.story()}")
+
+
+def options():
+    for name, value, hint in (
+            ("GYRE_TRANSPROT", "shm", "did you mean GYRE_TRANSPORT"), ("GYRE_SLOT", "4", "did you mean GYRE_SLOTS"),
+            ("GYRE_COMPLETELY_ELSE_AND_LONG", "1", "--options"), ("GYRE_TRANSPORT", "smh", "did you mean shm"),
+            ("GYRE_ALGORITHM", "one-shot", "did you mean one_shot"), ("GYRE_LOG", "inof", "did you mean info"),
+            ("GYRE_SLOTS", "1", "nearest right value is 2"), ("GYRE_SLOTS", "many", "number"),
+            ("GYRE_SLOTS", "100000", "nearest right value is 256"), ("GYRE_SLOT_BYTES", "5000", "nearest right value is 4096"),
+            ("GYRE_CHANNELS", "0", "nearest right value is 1"), ("GYRE_TIMEOUT", "0", "nearest right value is 1"),
+            ("GYRE_TIMEOUT", "-1", "number"), ("GYRE_CHANNELS", "", "number")):
+        run("all_reduce", "-e", "8", env={name: value}).complains(name, hint)
+
+
+def place_that_makes_no_sense():
+    root = {"GYRE_ROOT": "127.0.0.1:1"}
+    master = {"MASTER_ADDR": "localhost"}
+    for env, named in (
+            ({"GYRE_RANK": 0}, "GYRE_SIZE is not set"), ({"GYRE_SIZE": 2}, "GYRE_RANK is not set"),
+            ({"GYRE_RANK": 0, "GYRE_SIZE": 2}, "GYRE_ROOT is not set"),
+            ({"GYRE_RANK": 2, "GYRE_SIZE": 2, **root}, "GYRE_RANK=2.*GYRE_SIZE=2"),
+            ({"GYRE_RANK": -1, "GYRE_SIZE": 2, **root}, "GYRE_RANK=-1"), ({"GYRE_RANK": "x", "GYRE_SIZE": 2, **root}, "GYRE_RANK=x"),
+            ({"GYRE_RANK": 0, "GYRE_SIZE": 0, **root}, "GYRE_SIZE=0"), ({"GYRE_RANK": 0, "GYRE_SIZE": "2 ", **root}, "GYRE_SIZE=2 "),
+            ({"RANK": 0, "WORLD_SIZE": 2}, "MASTER_ADDR"), ({"RANK": 0, "WORLD_SIZE": 2, **master}, "MASTER_PORT"),
+            ({"RANK": 5, "WORLD_SIZE": 2, "MASTER_PORT": 1, **master}, "RANK=5.*WORLD_SIZE=2"),
+            ({"RANK": 0, "WORLD_SIZE": 2, "MASTER_PORT": "http", **master}, "MASTER_PORT=http"),
+            ({"SLURM_PROCID": 0, "SLURM_STEP_ID": 0}, "SLURM_")):
+        run("all_reduce", "-e", "8", env=env).complains(named)
+
+
+def root_that_is_no_address():
+    for root in ("", "nowhere", ":5000", "localhost:", "localhost:port", "localhost:0", "localhost:99999", "fd00::1:80", "localhost:80x",
+                 "localhost:-1"):
+        run("all_reduce", "-e", "8", env={"GYRE_RANK": 1, "GYRE_SIZE": 2, "GYRE_ROOT": root}).complains(f"GYRE_ROOT={root}")
+
+
+def ranks_against_the_launcher():
+    run("all_reduce", "--ranks", 3, env={"GYRE_RANK": 0, "GYRE_SIZE": 2, "GYRE_ROOT": "localhost:1"}).complains("--ranks 3")
+
+
+def name_that_does_not_resolve():
+    done = start_rank(1, 2, 4711, "-e", "8", host="no-such-host.invalid").wait().complains("rank 1", "no-such-host.invalid", "resolve")
+    check(done.seconds < 30, f"took {done.seconds:.1f} s\n{done.story()}")
+
+
+def port_in_use():
+    port = free_port()
+    with socket.create_server(("0.0.0.0", port)):
+        done = start_rank(0, 2, port, "-e", "8").wait().complains("rank 0", f"127.0.0.1:{port}", "in use")
+        check(done.seconds < 5, f"took {done.seconds:.1f} s\n{done.story()}")
+
+
+def in_two_seconds(process, *patterns):
+    """GYRE_TIMEOUT=2 and what a busy machine may add."""
+    process.wait(20).complains(*patterns)
+    check(1.5 < process.seconds < 6, f"took {process.seconds:.1f} s, not about 2\n{process.story()}")
+
+
+def root_that_refuses():
+    port = free_port()
+    in_two_seconds(start_rank(1, 2, port, "-e", "8", env={"GYRE_TIMEOUT": 2}), "rank 1", f"127.0.0.1:{port}", "refused", "2 s")
+
+
+def root_that_cannot_be_reached():
+    # 203.0.113.0/24 is set aside for documentation: nobody answers there.
+    in_two_seconds(start_rank(1, 2, 4711, "-e", "8", host="203.0.113.7", env={"GYRE_TIMEOUT": 2}), "rank 1", "203.0.113.7:4711", "2 s")
+
+
+def root_that_is_another_program():
+    port = free_port()
+    with socket.create_server(("127.0.0.1", port)):
+        in_two_seconds(start_rank(1, 2, port, "-e", "8", env={"GYRE_TIMEOUT": 2}), "rank 1", f"127.0.0.1:{port}", "does not answer")
+
+
+def ranks_that_are_missing():
+    port = free_port()
+    here = [start_rank(rank, 5, port, "-e", "8", env={"GYRE_TIMEOUT": 2}) for rank in (0, 2, 3)]
+    for rank, process in zip((0, 2, 3), here):
+        in_two_seconds(process, f"^gyre-perf: rank {rank}: ", "ranks? 1 and 4 of 5|ranks? 1, 4 of 5", "2 s")
+
+
+def rank_that_is_there_twice():
+    port = free_port()
+    ranks = [start_rank(rank, 3, port, "-e", "8", env={"GYRE_TIMEOUT": 2}) for rank in (0, 1, 1)]
+    for process in ranks:
+        process.wait(20).failed()
+    check(any("rank 1 joined twice" in process.err for process in ranks), "\n".join(process.story() for process in ranks))
+
+
+def ranks_that_do_not_agree_on_their_number():
+    port = free_port()
+    ranks = [start_rank(rank, size, port, "-e", "8", env={"GYRE_TIMEOUT": 2}) for rank, size in ((0, 3), (1, 3), (2, 4))]
+    for rank, process in enumerate(ranks):
+        process.wait(20).complains(f"^gyre-perf: rank {rank}: ", "rank 2 says the job has 4 ranks, rank 0 says 3")
+
+
+def options_that_differ():
+    for name, one, other in (("GYRE_SLOTS", 4, 8), ("GYRE_CHANNELS", 1, 2), ("GYRE_SLOT_BYTES", 4096, 8192),
+                             ("GYRE_TRANSPORT", "shm", "auto")):
+        port = free_port()
+        ranks = [start_rank(rank, 3, port, "-e", "8", env={name: other if rank == 1 else one}) for rank in range(3)]
+        for rank, process in enumerate(ranks):
+            process.wait(20).complains(f"^gyre-perf: rank {rank}: ", f"rank 1 has {name}={other}, rank 0 has {one}")
+
+
+def results_that_cannot_be_written():
+    if not os.path.exists("/dev/full"):
+        raise Skipped("there is no /dev/full")
+    done = run("all_reduce", "-e", "8", "-n", "1", "--json", "/dev/full").failed()
+    check("rank 0: --json /dev/full: " in done.err, f"a file that took nothing is called written\n{done.story()}")
+
+
+def buffers_that_do_not_fit():
+    done = run("all_reduce", "-b", "1048576G", "-e", "1048576G", "-n", "1").failed()
+    for rank in range(2):
+        check(f"rank {rank}: " in done.err, f"rank {rank} does not complain\n{done.story()}")
+    check("allocate" in done.err, f"does not say that memory is short\n{done.story()}")
+
+
+def interrupted():
+    process = start("all_reduce", "-b", "8", "-e", "8", "-n", "1000000000")
+    await_that(lambda: "algorithm" in process.out, "no sweep began")
+    begun = time.monotonic()
+    process.send(signal.SIGINT)
+    process.wait(GENEROUS)
+    check(process.code != 0 and time.monotonic() - begun < 10, process.story())
+    await_that(lambda: not process.session(), "ranks are left", 5)
+
+
+def interrupted_while_ranks_start():
+    for delay in (0.005, 0.01, 0.02, 0.05):
+        process = start("all_reduce", "--ranks", "16", "-b", "8", "-e", "8", "-n", "1000000000")
+        time.sleep(delay)
+        process.send(signal.SIGTERM)
+        process.wait(GENEROUS)
+        check(process.code != 0, process.story())
+        await_that(lambda: not process.session(), "ranks are left", 5)
+
+
+def loopback_between_processes():
+    begun = time.monotonic()
+    done = run("all_reduce", "--transport", "loopback", "-e", "8").failed()
+    check("other processes need shm or ucx" in done.err, done.story())
+    check(time.monotonic() - begun < 10, "took long")
+
+
+def transports_that_only_some_ranks_have():
+    """UCX is of no use to rank 1; the ranks share a host and do not need it."""
+    if not built_in("ucx"):
+        raise Skipped("built without UCX")
+    port = free_port()
+    ranks = [start_rank(rank, 2, port, "-e", "8", env={"UCX_TLS": ("tcp,self", "rc")[rank]}) for rank in range(2)]
+    for process in ranks:
+        process.wait(GENEROUS).passed(quiet=False)
+    port = free_port()
+    ranks = [start_rank(rank, 2, port, "-e", "8", "--transport", "ucx", env={"UCX_TLS": ("tcp,self", "rc")[rank]}) for rank in range(2)]
+    for process, said in zip(ranks, ("rank 1 cannot use ucx", "UCX cannot be used here: ")):
+        check(said in process.wait(GENEROUS).failed().err, process.story())
+
+
+subjects([interrupted_while_ranks_start, loopback_between_processes, transports_that_only_some_ranks_have, sweep_flags, names_near_a_right_one, no_command_prints_the_help, json_that_cannot_be_written, options, place_that_makes_no_sense,
+          root_that_is_no_address, ranks_against_the_launcher, name_that_does_not_resolve, port_in_use, root_that_refuses,
+          root_that_cannot_be_reached, root_that_is_another_program, ranks_that_are_missing, rank_that_is_there_twice,
+          ranks_that_do_not_agree_on_their_number, options_that_differ, results_that_cannot_be_written,
+          buffers_that_do_not_fit, interrupted])

@@ -5,18 +5,11 @@
 
 #include "base/config.h"
 #include "engine/facts.h"
+#include "engine/joining.h"
 #include "transport/bootstrap.h"
 #include "transport/transport.h"
 
 namespace gyre::engine {
-
-/// One transport of this rank. Members are in order of creation, so that endpoints go first.
-struct Backend {
-  transport::Device device;
-  std::unique_ptr<transport::Worker> worker;
-  std::unique_ptr<transport::Listener> listener;
-  std::vector<std::unique_ptr<transport::Endpoint>> endpoints;  ///< [channel * ranks + peer]; null: not joined by this
-};
 
 struct Connections {
   std::vector<Backend> backends;

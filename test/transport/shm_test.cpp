@@ -255,3 +255,45 @@ TEST_CASE("shm: what a process sent before it ended can still be received") {
   CHECK(status == 0);
   CHECK(test::is(endpoint->fifo().front(), 5, test::message(1, 2, 8192)));
 }
+
+TEST_CASE("shm: a listener that may not open the caller's memory says so, and the caller learns it at once") {
+  if (::getuid() != 0) {
+    WARN("needs to be root to be two users: not tested");
+    return;
+  }
+  int address_pipe[2];
+  REQUIRE(::pipe(address_pipe) == 0);
+  const pid_t pid = ::fork();
+  REQUIRE(pid >= 0);
+  if (pid == 0) {  // a listener that is nobody, for whom root's memory is closed
+    if (::setuid(65534) != 0) ::_exit(1);
+    const auto own = *open_shm_worker({4, 8192});
+    const auto listener = *own->listen();
+    const std::string address = listener->address();
+    if (::write(address_pipe[1], address.data(), address.size()) < 0) ::_exit(2);
+    for (int i = 0; i < 100000; ++i) {
+      const auto endpoint = listener->accept();
+      if (!endpoint) ::_exit(0);
+      if (*endpoint != nullptr) ::_exit(3);
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+    ::_exit(4);
+  }
+  std::string address(256, '\0');
+  const ssize_t length = ::read(address_pipe[0], address.data(), address.size());
+  REQUIRE(length > 0);
+  const auto worker = *open_shm_worker({4, 8192});
+  const auto endpoint = worker->connect(std::string_view(address).substr(0, static_cast<size_t>(length)), "");
+  REQUIRE(endpoint);
+  bool told = false;
+  for (int i = 0; i < 100000 && !told; ++i) {
+    told = !(*endpoint)->ready();  // the first one posts the letter
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  CHECK(told);
+  int status = -1;
+  REQUIRE(::waitpid(pid, &status, 0) == pid);
+  CHECK(status == 0);
+  ::close(address_pipe[0]);
+  ::close(address_pipe[1]);
+}

@@ -88,7 +88,7 @@ GYRE_INLINE uint32_t rounding_power(uint32_t magnitude) {
 template <Small T>
 GYRE_INLINE T narrow(float value) {
   constexpr int down = 23 - T::mantissa_bits;
-  constexpr uint32_t limit = __builtin_bit_cast(uint32_t, T::limit);
+  constexpr auto limit = __builtin_bit_cast(uint32_t, T::limit);
   const uint32_t bits = float_bits(value);
   const uint32_t magnitude = bits & 0x7fffffffU;
   const uint32_t cut = magnitude < limit ? magnitude : limit;

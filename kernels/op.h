@@ -92,8 +92,8 @@ GYRE_INLINE T extreme(T a, T b) {
   constexpr Place worst = larger ? lowest_place<Place> : static_cast<Place>(~lowest_place<Place>);
   const auto a_bits = __builtin_bit_cast(Bits, a);
   const auto b_bits = __builtin_bit_cast(Bits, b);
-  const Place a_place = place<Place, Bits>(a_bits, Order<T>::top, worst);
-  const Place b_place = place<Place, Bits>(b_bits, Order<T>::top, worst);
+  const auto a_place = place<Place, Bits>(a_bits, Order<T>::top, worst);
+  const auto b_place = place<Place, Bits>(b_bits, Order<T>::top, worst);
   Bits result = (larger ? a_place > b_place : a_place < b_place) ? a_bits : b_bits;
   if constexpr (Small8<T>) {  // back from half with saturation: an infinity becomes the largest number
     const bool infinite = T::first_special != T::nan && (result & (T::sign - 1)) == T::first_special;

@@ -43,7 +43,7 @@ struct Format {
     int exponent = 0;
     const double fraction = std::frexp(std::fabs(value), &exponent);  // in [0.5, 1)
     const auto mantissa = static_cast<uint64_t>(std::ldexp(fraction, mantissa_bits + 1)) & (implicit_one() - 1);
-    const auto biased = static_cast<uint64_t>(exponent - 1 + bias());
+    const uint64_t biased = static_cast<uint64_t>(exponent) + static_cast<uint64_t>(bias()) - 1;
     return uint64_t{value < 0} << (mantissa_bits + exponent_bits) | biased << mantissa_bits | mantissa;
   }
   double roundoff() const { return std::ldexp(1, -mantissa_bits - 1); }

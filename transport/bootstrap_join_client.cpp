@@ -133,6 +133,7 @@ Result<Joined> find_root(const Rendezvous& rendezvous, Clock::time_point deadlin
   const Hello hello = hello_of(rendezvous);
   std::vector<Attempt> attempts;
   const std::vector<Address> candidates = GYRE_TRY(addresses(rendezvous));
+  attempts.reserve(candidates.size());
   for (const Address& address : candidates) attempts.emplace_back(address);
   for (;;) {
     auto until = deadline;

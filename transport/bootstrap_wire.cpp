@@ -70,7 +70,7 @@ void Connection::close() {
   patient_ = false;
 }
 
-void Connection::shut_down() { ::shutdown(fd(), SHUT_WR); }
+void Connection::shut_down() const { ::shutdown(fd(), SHUT_WR); }
 
 void Connection::send(SharedMessage message) {
   if (!open()) return;

@@ -109,7 +109,7 @@ class Connection {
   bool has_unsent() const { return !unsent_.empty(); }
   void close();
   /// Ends our direction: the other side sees the end after all that was sent.
-  void shut_down();
+  void shut_down() const;
 
   void send(SharedMessage);
   /// Writes what the socket takes; true when that was something. After an error nothing more is sent; receive() will tell why.

@@ -67,7 +67,10 @@ Result<std::vector<Address>> addresses(const Rendezvous& rendezvous) {
   std::vector<Address> all;
   for (int i = 0; i < rendezvous.ports; ++i) {
     addrinfo* found = nullptr;
-    const int error = ::getaddrinfo(rendezvous.host.c_str(), std::to_string(rendezvous.port + i).c_str(), &hints, &found);
+    const std::string port = std::to_string(rendezvous.port + i);
+    int error = ::getaddrinfo(rendezvous.host.c_str(), port.c_str(), &hints, &found);
+    // A bare container may have no /etc/hosts, but this name means loopback whatever the resolver knows (RFC 6761).
+    if (error != 0 && rendezvous.host == "localhost") error = ::getaddrinfo("127.0.0.1", port.c_str(), &hints, &found);
     if (error != 0) {
       const std::string reason = error == EAI_SYSTEM ? errno_text(errno) : ::gai_strerror(error);
       return Error{Code::system, fmt::format("rank {}: cannot resolve {}: {}", rendezvous.rank, rendezvous.host, reason)};

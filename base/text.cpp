@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <numeric>
-#include <vector>
+#include <system_error>
 
 namespace gyre {
 namespace {
@@ -57,6 +57,20 @@ std::optional<uint64_t> parse_bytes(std::string_view text) {
   return *number << shift;
 }
 
+Result<std::vector<int>> parse_grid(std::string_view text) {
+  std::vector<int> extents;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find('x', at), text.size());
+    const uint64_t extent = parse_number(text.substr(at, end - at)).value_or(0);
+    if (extent == 0 || extent > INT32_MAX) {
+      return Error{Code::invalid_argument, "must be extents such as 4x2, whose product is the number of ranks"};
+    }
+    extents.push_back(static_cast<int>(extent));
+    at = end + 1;
+  }
+  return extents;
+}
+
 std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates) {
   std::string_view best;
   size_t best_distance = std::max<size_t>(word.size() / 2, 2) + 1;
@@ -69,5 +83,7 @@ std::string_view nearest(std::string_view word, std::span<const std::string_view
   }
   return best;
 }
+
+std::string errno_text(int error) { return std::system_category().message(error); }
 
 }  // namespace gyre

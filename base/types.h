@@ -12,10 +12,11 @@ using Rank = int32_t;
 
 enum class DataType : uint8_t { int8, uint8, int32, uint32, int64, uint64, float16, float32, float64, bfloat16, float8e4m3, float8e5m2 };
 enum class ReduceOp : uint8_t { sum, prod, max, min, avg };
-enum class Collective : uint8_t { all_reduce };
+enum class Collective : uint8_t { all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, gather, scatter };
 
 inline constexpr size_t data_type_count = 12;
 inline constexpr size_t reduce_op_count = 5;
+inline constexpr size_t collective_count = 8;
 
 constexpr std::array<DataType, data_type_count> all_data_types() {
   std::array<DataType, data_type_count> types{};
@@ -28,6 +29,19 @@ constexpr std::array<ReduceOp, reduce_op_count> all_reduce_ops() {
   return ops;
 }
 
+constexpr std::array<Collective, collective_count> all_collectives() {
+  std::array<Collective, collective_count> collectives{};
+  for (size_t i = 0; i < collectives.size(); ++i) collectives[i] = static_cast<Collective>(i);
+  return collectives;
+}
+
+/// True where the ranks' parts are reduced, so that there is an operation.
+constexpr bool reduces(Collective c) { return c == Collective::all_reduce || c == Collective::reduce_scatter || c == Collective::reduce; }
+/// True where one rank, the root, is named.
+constexpr bool rooted(Collective c) {
+  return c == Collective::broadcast || c == Collective::reduce || c == Collective::gather || c == Collective::scatter;
+}
+
 /// Bytes of one element.
 constexpr size_t size_of(DataType type) {
   constexpr std::array<uint8_t, data_type_count> bytes{1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
@@ -35,11 +49,12 @@ constexpr size_t size_of(DataType type) {
 }
 constexpr bool is_integer(DataType type) { return type <= DataType::uint64; }
 
-/// nccl-tests' names: "float", "half", "bfloat16", "f8e4m3", …; "sum", …; "all_reduce".
+/// nccl-tests' names: "float", "half", "bfloat16", "f8e4m3", …; "sum", …; "all_reduce", "alltoall", ….
 std::string_view name(DataType);
 std::string_view name(ReduceOp);
 std::string_view name(Collective);
 std::optional<DataType> data_type_named(std::string_view);
 std::optional<ReduceOp> reduce_op_named(std::string_view);
+std::optional<Collective> collective_named(std::string_view);
 
 }  // namespace gyre

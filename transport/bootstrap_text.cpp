@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <system_error>
-
 namespace gyre::transport::bootstrap {
 
 std::string ranks_text(const std::vector<Rank>& ranks) {
@@ -20,7 +18,5 @@ std::string ranks_text(const std::vector<Rank>& ranks) {
 }
 
 std::string seconds_text(std::chrono::milliseconds time) { return fmt::format("{:g} s", static_cast<double>(time.count()) / 1000); }
-
-std::string errno_text(int error) { return std::system_category().message(error); }
 
 }  // namespace gyre::transport::bootstrap

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/text.h"  // errno_text
 #include "base/types.h"
 
 namespace gyre::transport::bootstrap {
@@ -12,7 +13,5 @@ namespace gyre::transport::bootstrap {
 std::string ranks_text(const std::vector<Rank>&);
 /// "30 s", "0.25 s".
 std::string seconds_text(std::chrono::milliseconds);
-/// What an errno value means; safe from any thread.
-std::string errno_text(int error);
 
 }  // namespace gyre::transport::bootstrap

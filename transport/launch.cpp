@@ -9,6 +9,7 @@
 #include <fstream>
 #include <utility>
 
+#include "base/hash.h"
 #include "transport/pmi.h"
 
 namespace gyre::transport {
@@ -20,13 +21,6 @@ using Found = Result<std::optional<Rendezvous>>;
 constexpr int derived_ports = 8;
 
 Error bad(std::string text) { return Error{Code::invalid_argument, std::move(text)}; }
-
-// FNV-1a. Equal on all ranks, so not std::hash.
-uint64_t hash(std::string_view text) {
-  uint64_t value = 14695981039346656037U;
-  for (const char c : text) value = (value ^ static_cast<unsigned char>(c)) * 1099511628211U;
-  return value;
-}
 
 std::optional<int> to_number(std::string_view text) {
   int value = 0;
@@ -60,7 +54,7 @@ Result<Rendezvous> place(const Environment& env, const char* rank_name, const ch
 }
 
 void derive_port(Rendezvous& rendezvous, std::string_view job) {
-  rendezvous.job = hash(job);
+  rendezvous.job = fnv1a(job);
   rendezvous.port = static_cast<uint16_t>(20000 + rendezvous.job % (10000 - derived_ports));
   rendezvous.ports = derived_ports;
 }
@@ -94,8 +88,8 @@ Found from_gyre(const Environment& env) {
 Found from_torchrun(const Environment& env) {
   constexpr int ports = 8;
   Rendezvous rendezvous = GYRE_TRY(place(env, "RANK", "WORLD_SIZE"));
-  rendezvous.job = hash("torchrun " + env.get("TORCHELASTIC_RUN_ID").value_or("") + " " + env.get("MASTER_PORT").value_or("") + " " +
-                        env.get("TORCHELASTIC_RESTART_COUNT").value_or("0"));
+  rendezvous.job = fnv1a("torchrun " + env.get("TORCHELASTIC_RUN_ID").value_or("") + " " + env.get("MASTER_PORT").value_or("") + " " +
+                         env.get("TORCHELASTIC_RESTART_COUNT").value_or("0"));
   if (GYRE_TRY(address_given(env, rendezvous))) return std::optional(rendezvous);
   const auto host = env.get("MASTER_ADDR");
   const auto port = env.get("MASTER_PORT");

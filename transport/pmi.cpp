@@ -11,8 +11,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <system_error>
 
+#include "base/text.h"
 #include "base/unique.h"
 
 namespace gyre::transport {
@@ -24,8 +24,6 @@ constexpr size_t longest_line = 4096;
 Error broken(std::string_view text) {
   return Error{Code::system, fmt::format("PMI: {}; GYRE_ROOT=host:port of rank 0 does without", text)};
 }
-std::string errno_text() { return std::system_category().message(errno); }
-
 /// The value of `key=` in a line of words; empty when it has none.
 std::string_view value_of(std::string_view line, std::string_view key) {
   while (!line.empty()) {
@@ -61,7 +59,7 @@ Result<std::string> Pmi::read_line() {
     char c = 0;
     const ssize_t got = ready < 0 ? -1 : ::read(fd_, &c, 1);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return broken("cannot read from mpirun: " + errno_text());
+    if (got < 0) return broken("cannot read from mpirun: " + errno_text(errno));
     if (got == 0) return broken("mpirun closed the connection");
     if (c == '\n') return line;
     line += c;
@@ -74,7 +72,7 @@ Result<std::string> Pmi::ask(const std::string& command, std::string_view expect
   for (size_t sent = 0; sent < line.size();) {
     const ssize_t n = ::send(fd_, line.data() + sent, line.size() - sent, MSG_NOSIGNAL);
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return broken("cannot write to mpirun: " + errno_text());
+    if (n <= 0) return broken("cannot write to mpirun: " + errno_text(errno));
     sent += static_cast<size_t>(n);
   }
   std::string reply = GYRE_TRY(read_line());

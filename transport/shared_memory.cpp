@@ -10,7 +10,8 @@
 #include <charconv>
 #include <cstdint>
 #include <cstring>
-#include <system_error>
+
+#include "base/text.h"
 
 namespace gyre::transport {
 namespace {
@@ -22,11 +23,9 @@ struct Header {
 };
 constexpr char magic[8] = {'g', 'y', 'r', 'e', 's', 'h', 'm', '1'};
 
-std::string errno_text() { return std::system_category().message(errno); }
-
 Result<std::byte*> map(int fd, size_t bytes) {
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  if (memory == MAP_FAILED) return Error{Code::system, fmt::format("shm: cannot map {} bytes: {}", bytes, errno_text())};
+  if (memory == MAP_FAILED) return Error{Code::system, fmt::format("shm: cannot map {} bytes: {}", bytes, errno_text(errno))};
   return static_cast<std::byte*>(memory);
 }
 
@@ -49,9 +48,9 @@ bool parse(std::string_view text, Address& address) {
 Result<std::unique_ptr<SharedMemory>> SharedMemory::create(size_t bytes) {
   const size_t mapped = header_bytes + bytes;
   UniqueFd fd(memfd_create("gyre", MFD_CLOEXEC));
-  if (!fd) return Error{Code::system, fmt::format("shm: memfd_create: {}", errno_text())};
+  if (!fd) return Error{Code::system, fmt::format("shm: memfd_create: {}", errno_text(errno))};
   if (ftruncate(fd.get(), static_cast<off_t>(mapped)) != 0)
-    return Error{Code::system, fmt::format("shm: {} bytes: {}", mapped, errno_text())};
+    return Error{Code::system, fmt::format("shm: {} bytes: {}", mapped, errno_text(errno))};
   std::byte* base = GYRE_TRY(map(fd.get(), mapped));
   Header header{{}, 0, mapped};
   std::memcpy(header.magic, magic, sizeof magic);
@@ -65,7 +64,7 @@ Result<std::unique_ptr<SharedMemory>> SharedMemory::open(std::string_view text) 
   if (!parse(text, address)) return Error{Code::remote, fmt::format("shm: '{}' is not an address of shared memory", text)};
   const std::string path = fmt::format("/proc/{}/fd/{}", address.pid, address.fd);
   UniqueFd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-  if (!fd) return Error{Code::remote, fmt::format("shm: cannot open {} (memory of process {}): {}", path, address.pid, errno_text())};
+  if (!fd) return Error{Code::remote, fmt::format("shm: cannot open {} (memory of process {}): {}", path, address.pid, errno_text(errno))};
   struct stat status {};
   const std::string stranger = fmt::format("shm: {} is not the peer's memory (another container's process number?)", path);
   if (fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode) || static_cast<uint64_t>(status.st_size) != address.bytes ||

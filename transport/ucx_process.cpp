@@ -9,6 +9,8 @@
 #include <fstream>
 #include <string>
 
+#include "base/hash.h"
+
 namespace gyre::transport::ucx {
 
 uint64_t host_id() {
@@ -16,9 +18,7 @@ uint64_t host_id() {
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
   struct stat pids {};
   if (boot.empty() || stat("/proc/self/ns/pid", &pids) != 0) return 0;
-  uint64_t id = 14695981039346656037u;  // FNV-1a: the same in every build, unlike std::hash
-  for (const char c : boot + std::to_string(pids.st_ino)) id = (id ^ static_cast<uint8_t>(c)) * 1099511628211u;
-  return id;
+  return fnv1a(boot + std::to_string(pids.st_ino));
 }
 
 ProcessWatch::ProcessWatch(uint64_t host, uint32_t process) {

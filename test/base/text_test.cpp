@@ -29,6 +29,17 @@ TEST_CASE("bytes take K, M and G in either case, with or without a B") {
   }
 }
 
+TEST_CASE("a grid is extents with x between them") {
+  CHECK(*parse_grid("8") == std::vector{8});
+  CHECK(*parse_grid("4x2") == std::vector{4, 2});
+  CHECK(*parse_grid("2x2x2147483647") == std::vector{2, 2, 2147483647});
+  for (const char* wrong : {"", "x", "4x", "x2", "4xx2", "4x2x", "4y2", "0x8", "-4x-2", "4 x 2", "2147483648"}) {
+    INFO(wrong);
+    REQUIRE_FALSE(parse_grid(wrong));
+    CHECK(parse_grid(wrong).error().what == "must be extents such as 4x2, whose product is the number of ranks");
+  }
+}
+
 TEST_CASE("the nearest word is the one with the fewest changes, and none where all are far") {
   constexpr std::array<std::string_view, 4> words{"auto", "ring", "naive", "one_shot"};
   CHECK(nearest("ring", words) == "ring");

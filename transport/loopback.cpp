@@ -14,12 +14,12 @@ namespace gyre::transport {
 namespace {
 
 // The memory of a connection, shared by its two endpoints.
-struct Pair {
-  explicit Pair(const Slots& slots)
+struct Rings {
+  explicit Rings(const Slots& slots)
       : bytes(SlotRing::footprint(slots)), memory(new (std::align_val_t{SlotRing::page}) std::byte[2 * bytes]()) {}
-  ~Pair() { ::operator delete[](memory, std::align_val_t{SlotRing::page}); }
-  Pair(const Pair&) = delete;
-  Pair& operator=(const Pair&) = delete;
+  ~Rings() { ::operator delete[](memory, std::align_val_t{SlotRing::page}); }
+  Rings(const Rings&) = delete;
+  Rings& operator=(const Rings&) = delete;
   std::byte* ring(int side) const { return memory + static_cast<size_t>(side) * bytes; }
 
   size_t bytes;
@@ -27,7 +27,7 @@ struct Pair {
 };
 
 struct Caller {
-  std::shared_ptr<Pair> pair;  // shared: either endpoint may go first
+  std::shared_ptr<Rings> pair;  // shared: either endpoint may go first
   std::string hello;
 };
 
@@ -96,7 +96,7 @@ class LoopbackWorker final : public Worker {
       return Error{Code::remote,
                    fmt::format("loopback: nobody listens at '{}' in this process; ranks of other processes need shm or ucx", address)};
     }
-    const Caller caller{std::make_shared<Pair>(slots_), std::string(hello)};
+    const Caller caller{std::make_shared<Rings>(slots_), std::string(hello)};
     found->second.push_back(caller);
     return std::unique_ptr<Endpoint>(std::make_unique<LoopbackEndpoint>(caller, slots_, 0));
   }

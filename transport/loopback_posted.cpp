@@ -45,14 +45,14 @@ struct Backlog {
   std::vector<std::shared_ptr<Connection>> waiting;
 };
 
-struct Registry {
+struct Backlogs {
   std::mutex mutex;
   uint64_t next = 1;
   std::map<std::string, std::shared_ptr<Backlog>, std::less<>> listeners;
 };
 
-Registry& registry() {
-  static Registry all;
+Backlogs& backlogs() {
+  static Backlogs all;
   return all;
 }
 
@@ -77,11 +77,11 @@ void fail_all(Requests& posted, Requests& matched) {
   posted.clear();
 }
 
-class LoopbackEndpoint;
+class PostedLoopbackEndpoint;
 
-class LoopbackWorker final : public Worker {
+class PostedLoopbackWorker final : public Worker {
  public:
-  LoopbackWorker(Slots slots, uint32_t seed) : slots_(slots), delays_(seed != 0), random_(seed) {}
+  PostedLoopbackWorker(Slots slots, uint32_t seed) : slots_(slots), delays_(seed != 0), random_(seed) {}
   Result<std::unique_ptr<Listener>> listen() override;
   Result<std::unique_ptr<Endpoint>> connect(std::string_view address, std::string_view hello) override;
   Result<std::unique_ptr<Memory>> register_memory(std::span<std::byte>) override { return std::make_unique<Memory>(); }
@@ -89,7 +89,7 @@ class LoopbackWorker final : public Worker {
   const Error* failure() const override { return failure_ ? &*failure_ : nullptr; }
 
   std::unique_ptr<Endpoint> add(std::shared_ptr<Connection>, size_t side);
-  void remove(LoopbackEndpoint* endpoint) { std::erase(endpoints_, endpoint); }
+  void remove(PostedLoopbackEndpoint* endpoint) { std::erase(endpoints_, endpoint); }
   void fail(const Error& error) {
     if (!failure_) failure_ = error;
   }
@@ -100,18 +100,18 @@ class LoopbackWorker final : public Worker {
   Slots slots_;
   bool delays_;
   std::minstd_rand random_;
-  std::vector<LoopbackEndpoint*> endpoints_;
+  std::vector<PostedLoopbackEndpoint*> endpoints_;
   std::optional<Error> failure_;
 };
 
-class LoopbackEndpoint final : public Endpoint {
+class PostedLoopbackEndpoint final : public Endpoint {
  public:
-  LoopbackEndpoint(LoopbackWorker& worker, std::shared_ptr<Connection> connection, size_t side)
+  PostedLoopbackEndpoint(PostedLoopbackWorker& worker, std::shared_ptr<Connection> connection, size_t side)
       : worker_(worker), connection_(std::move(connection)), side_(side), pool_(requests_of(worker.slots())) {
     late_.reserve(requests_of(worker.slots()));
     for (auto* list : {&mine().sends, &mine().receives, &mine().matched}) list->reserve(requests_of(worker.slots()));
   }
-  ~LoopbackEndpoint() override {
+  ~PostedLoopbackEndpoint() override {
     worker_.remove(this);
     std::lock_guard lock(connection_->mutex);
     mine().closed = true;
@@ -173,7 +173,7 @@ class LoopbackEndpoint final : public Endpoint {
     }
   }
 
-  LoopbackWorker& worker_;
+  PostedLoopbackWorker& worker_;
   std::shared_ptr<Connection> connection_;
   size_t side_;
   Pool<LoopbackRequest> pool_;
@@ -181,7 +181,7 @@ class LoopbackEndpoint final : public Endpoint {
   std::unique_ptr<PostedFifo> fifo_;
 };
 
-unsigned LoopbackEndpoint::progress() {
+unsigned PostedLoopbackEndpoint::progress() {
   {
     std::lock_guard lock(connection_->mutex);
     late_.insert(late_.end(), mine().matched.begin(), mine().matched.end());
@@ -194,16 +194,16 @@ unsigned LoopbackEndpoint::progress() {
   }));
 }
 
-class LoopbackListener final : public Listener {
+class PostedLoopbackListener final : public Listener {
  public:
-  explicit LoopbackListener(LoopbackWorker& worker) : worker_(worker), backlog_(std::make_shared<Backlog>()) {
-    std::lock_guard lock(registry().mutex);
-    address_ = fmt::format("posted-loopback:{}", registry().next++);
-    registry().listeners.emplace(address_, backlog_);
+  explicit PostedLoopbackListener(PostedLoopbackWorker& worker) : worker_(worker), backlog_(std::make_shared<Backlog>()) {
+    std::lock_guard lock(backlogs().mutex);
+    address_ = fmt::format("posted-loopback:{}", backlogs().next++);
+    backlogs().listeners.emplace(address_, backlog_);
   }
-  ~LoopbackListener() override {
-    std::lock_guard lock(registry().mutex);
-    registry().listeners.erase(address_);
+  ~PostedLoopbackListener() override {
+    std::lock_guard lock(backlogs().mutex);
+    backlogs().listeners.erase(address_);
   }
   std::string address() const override { return address_; }
   Result<std::unique_ptr<Endpoint>> accept() override {
@@ -218,19 +218,21 @@ class LoopbackListener final : public Listener {
   }
 
  private:
-  LoopbackWorker& worker_;
+  PostedLoopbackWorker& worker_;
   std::shared_ptr<Backlog> backlog_;  // shared with whoever connects at this moment
   std::string address_;
 };
 
-Result<std::unique_ptr<Listener>> LoopbackWorker::listen() { return std::unique_ptr<Listener>(std::make_unique<LoopbackListener>(*this)); }
+Result<std::unique_ptr<Listener>> PostedLoopbackWorker::listen() {
+  return std::unique_ptr<Listener>(std::make_unique<PostedLoopbackListener>(*this));
+}
 
-Result<std::unique_ptr<Endpoint>> LoopbackWorker::connect(std::string_view address, std::string_view hello) {
+Result<std::unique_ptr<Endpoint>> PostedLoopbackWorker::connect(std::string_view address, std::string_view hello) {
   std::shared_ptr<Backlog> backlog;
   {
-    std::lock_guard lock(registry().mutex);
-    const auto it = registry().listeners.find(address);
-    if (it == registry().listeners.end()) return Error{Code::invalid_argument, fmt::format("nobody listens at '{}'", address)};
+    std::lock_guard lock(backlogs().mutex);
+    const auto it = backlogs().listeners.find(address);
+    if (it == backlogs().listeners.end()) return Error{Code::invalid_argument, fmt::format("nobody listens at '{}'", address)};
     backlog = it->second;
   }
   auto connection = std::make_shared<Connection>();
@@ -241,13 +243,13 @@ Result<std::unique_ptr<Endpoint>> LoopbackWorker::connect(std::string_view addre
   return endpoint;
 }
 
-std::unique_ptr<Endpoint> LoopbackWorker::add(std::shared_ptr<Connection> connection, size_t side) {
-  auto endpoint = std::make_unique<LoopbackEndpoint>(*this, std::move(connection), side);
+std::unique_ptr<Endpoint> PostedLoopbackWorker::add(std::shared_ptr<Connection> connection, size_t side) {
+  auto endpoint = std::make_unique<PostedLoopbackEndpoint>(*this, std::move(connection), side);
   endpoints_.push_back(endpoint.get());
   return endpoint;
 }
 
-unsigned LoopbackWorker::progress() {
+unsigned PostedLoopbackWorker::progress() {
   unsigned count = 0;
   for (auto* endpoint : endpoints_) count += endpoint->progress();
   return count;
@@ -256,7 +258,7 @@ unsigned LoopbackWorker::progress() {
 }  // namespace
 
 Result<std::unique_ptr<Worker>> open_posted_loopback_worker(Slots slots, uint32_t seed) {
-  return std::unique_ptr<Worker>(std::make_unique<LoopbackWorker>(slots, seed));
+  return std::unique_ptr<Worker>(std::make_unique<PostedLoopbackWorker>(slots, seed));
 }
 
 }  // namespace gyre::transport

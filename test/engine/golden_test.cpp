@@ -14,9 +14,9 @@ using namespace gyre::engine;
 
 namespace {
 
-constexpr int ranks = 4;
-constexpr size_t count = 9;
-using State = std::array<std::array<int, count>, ranks>;  // [rank][element]
+constexpr int ring_ranks = 4;
+constexpr size_t elements = 9;
+using State = std::array<std::array<int, elements>, ring_ranks>;  // [rank][element]
 
 /// The states in the order of the file: the input, then one after each step.
 std::vector<State> golden_states() {
@@ -42,7 +42,7 @@ std::vector<State> golden_states() {
 
 std::shared_ptr<const Proven> unfused_ring() {
   auto proven = std::make_shared<Proven>();
-  proven->schedule = topo::ring(ranks, 1);
+  proven->schedule = topo::ring(ring_ranks, 1);
   proven->proof = *schedule::verify(proven->schedule, {2, 1, schedule::Mode::buffered, true});
   return proven;
 }
@@ -50,20 +50,20 @@ std::shared_ptr<const Proven> unfused_ring() {
 /// The states of all ranks before the first and after every step of the ring; a step of the ring is a send and a receive on every rank.
 template <class T>
 std::vector<State> run_step_by_step(const State& input, DataType type) {
-  const Plan plan(unfused_ring(), {Collective::all_reduce, count, type, ReduceOp::sum}, 4096, sizeof(T));
-  test::LoopbackMesh mesh(ranks, {2, 4096});
-  std::array<std::array<T, count>, ranks> memory{};
+  const Plan plan(unfused_ring(), {Collective::all_reduce, elements, type, ReduceOp::sum}, 4096, sizeof(T));
+  test::LoopbackMesh mesh(ring_ranks, {2, 4096});
+  std::array<std::array<T, elements>, ring_ranks> memory{};
   std::vector<HostMachine> machines;
-  for (size_t rank = 0; rank < ranks; ++rank) {
+  for (size_t rank = 0; rank < ring_ranks; ++rank) {
     std::copy(input[rank].begin(), input[rank].end(), memory[rank].begin());
     machines.emplace_back(static_cast<Rank>(rank), 0, mesh.fifos(rank));
   }
-  for (size_t rank = 0; rank < ranks; ++rank) machines[rank].bind(plan, plan.hash(), memory[rank].data(), memory[rank].data());
+  for (size_t rank = 0; rank < ring_ranks; ++rank) machines[rank].bind(plan, plan.hash(), memory[rank].data(), memory[rank].data());
   std::vector<State> states;
   const auto note = [&] {
     State& state = states.emplace_back();
-    for (size_t rank = 0; rank < ranks; ++rank) {
-      for (size_t i = 0; i < count; ++i) state[rank][i] = static_cast<int>(memory[rank][i]);
+    for (size_t rank = 0; rank < ring_ranks; ++rank) {
+      for (size_t i = 0; i < elements; ++i) state[rank][i] = static_cast<int>(memory[rank][i]);
     }
   };
   note();
@@ -91,11 +91,11 @@ TEST_CASE("a step of gradient descent with the worked case's sums gives every ra
   const auto golden = golden_states();
   REQUIRE(golden.size() == 7);
   const auto states = run_step_by_step<int32_t>(golden[0], DataType::int32);
-  constexpr std::array<int, count> weights{173, 38, 16, 117, 80, 72, 67, 45, 198};
-  constexpr std::array<int, count> expected{165, 31, 12, 115, 72, 77, 62, 46, 197};
+  constexpr std::array<int, elements> weights{173, 38, 16, 117, 80, 72, 67, 45, 198};
+  constexpr std::array<int, elements> expected{165, 31, 12, 115, 72, 77, 62, 46, 197};
   for (const auto& sums : states.back()) {
-    std::array<int, count> updated{};
-    for (size_t i = 0; i < count; ++i) updated[i] = weights[i] - 1 * sums[i];
+    std::array<int, elements> updated{};
+    for (size_t i = 0; i < elements; ++i) updated[i] = weights[i] - 1 * sums[i];
     CHECK(updated == expected);
   }
 }

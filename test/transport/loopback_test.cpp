@@ -10,8 +10,8 @@ using namespace gyre::transport;
 
 namespace {
 
-struct Pair {
-  explicit Pair(Slots slots) : left_worker(*open_loopback_worker(slots)), right_worker(*open_loopback_worker(slots)) {
+struct LoopbackPair {
+  explicit LoopbackPair(Slots slots) : left_worker(*open_loopback_worker(slots)), right_worker(*open_loopback_worker(slots)) {
     const auto listener = *right_worker->listen();
     left = *left_worker->connect(listener->address(), "hello");
     right = *listener->accept();
@@ -23,7 +23,7 @@ struct Pair {
 }  // namespace
 
 TEST_CASE("loopback: an accepted connection is ready, with the hello on both sides") {
-  Pair p({2, 4096});
+  LoopbackPair p({2, 4096});
   CHECK(*p.left->ready());
   CHECK(*p.right->ready());
   CHECK(p.left->hello() == "hello");
@@ -69,14 +69,14 @@ TEST_CASE("loopback: an address where nobody listens is an error that says what 
 }
 
 TEST_CASE("loopback: credits are those that were asked for") {
-  Pair p({3, 4096});
+  LoopbackPair p({3, 4096});
   for (int i = 0; i < 3; ++i) CHECK(test::send(p.left->fifo(), 0, {}));
   CHECK_FALSE(test::send(p.left->fifo(), 0, {}));
   CHECK(test::send(p.right->fifo(), 0, {}));  // each direction has its own
 }
 
 TEST_CASE("loopback: what was sent can be received after the sender has gone") {
-  Pair p({2, 4096});
+  LoopbackPair p({2, 4096});
   const auto bytes = test::message(1, 5, 4096);
   REQUIRE(test::send(p.left->fifo(), 9, bytes));
   p.left.reset();
@@ -85,7 +85,7 @@ TEST_CASE("loopback: what was sent can be received after the sender has gone") {
 }
 
 TEST_CASE("loopback: random traffic of two threads arrives as it was sent") {
-  Pair p({4, 8192});
+  LoopbackPair p({4, 8192});
   std::string right;
   std::thread thread([&] { right = test::exchange(p.right->fifo(), 2, 1, 2000, 8192); });
   const std::string left = test::exchange(p.left->fifo(), 1, 2, 2000, 8192);

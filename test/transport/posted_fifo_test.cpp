@@ -14,8 +14,8 @@ using namespace gyre::transport;
 
 namespace {
 
-struct Pair {
-  explicit Pair(Slots slots, uint32_t seed = 0)
+struct PostedPair {
+  explicit PostedPair(Slots slots, uint32_t seed = 0)
       : left_worker(*open_posted_loopback_worker(slots, seed)),
         right_worker(*open_posted_loopback_worker(slots, seed == 0 ? 0 : seed + 1)) {
     auto listener = *right_worker->listen();
@@ -61,7 +61,7 @@ TEST_CASE("posted loopback: a connection is ready once accepted, with the hello 
 }
 
 TEST_CASE("posted loopback: equal tags match in order, a longer message fails its receive, a closed peer fails both") {
-  Pair p({});
+  PostedPair p({});
   std::array<std::byte, 4> out{std::byte{1}, std::byte{2}, std::byte{3}, std::byte{4}}, in{};
   auto* receive = p.right->receive(7, std::span(in).first(2));
   auto* send = p.left->send(7, out);
@@ -80,7 +80,7 @@ TEST_CASE("posted loopback: equal tags match in order, a longer message fails it
 TEST_CASE("posted fifo: messages arrive in order with plan and bytes, with and without late completions") {
   const uint32_t seed = GENERATE(0u, 1u, 2u, 3u);
   INFO("seed " << seed);
-  Pair p({4, 64}, seed);
+  PostedPair p({4, 64}, seed);
   auto& out = p.left->fifo();
   auto& in = p.right->fifo();
   int shown = 0;
@@ -101,7 +101,7 @@ TEST_CASE("posted fifo: messages arrive in order with plan and bytes, with and w
 TEST_CASE("posted fifo: never more than its credits are under way, for any number of credits") {
   const uint32_t credits = GENERATE(1u, 2u, 3u, 4u, 5u, 7u, 8u, 64u);
   INFO("credits " << credits);
-  Pair p({credits, 8});
+  PostedPair p({credits, 8});
   auto& out = p.left->fifo();
   auto& in = p.right->fifo();
   uint64_t sent = 0, announced = 0, popped = 0;
@@ -133,7 +133,7 @@ TEST_CASE("posted fifo: never more than its credits are under way, for any numbe
 }
 
 TEST_CASE("posted fifo: a destination receives without a slot, and user memory is sent without one") {
-  Pair p({2, 8});
+  PostedPair p({2, 8});
   std::string source(1000, 'a'), destination(1000, ' ');
   auto& out = p.left->fifo();
   auto& in = p.right->fifo();
@@ -151,7 +151,7 @@ TEST_CASE("posted fifo: a destination receives without a slot, and user memory i
 }
 
 TEST_CASE("posted fifo: messages without bytes count") {
-  Pair p({2, 8});
+  PostedPair p({2, 8});
   auto& out = p.left->fifo();
   auto& in = p.right->fifo();
   REQUIRE(send_text(out, 1, ""));
@@ -172,7 +172,7 @@ TEST_CASE("posted fifo: messages without bytes count") {
 }
 
 TEST_CASE("posted fifo: a message of another plan is placed nowhere") {
-  Pair p({4, 8});
+  PostedPair p({4, 8});
   auto& out = p.left->fifo();
   auto& in = p.right->fifo();
   std::array<std::byte, 4> untouched{};
@@ -188,7 +188,7 @@ TEST_CASE("posted fifo: a message of another plan is placed nowhere") {
 }
 
 TEST_CASE("posted fifo: a message of another length than announced is a failure of the worker") {
-  Pair p({4, 8});
+  PostedPair p({4, 8});
   auto& in = p.right->fifo();
   const size_t announced = GENERATE(3u, 5u);
   REQUIRE(send_text(p.left->fifo(), 1, "abcd"));
@@ -203,7 +203,7 @@ TEST_CASE("posted fifo: a message of another length than announced is a failure 
 }
 
 TEST_CASE("posted fifo: what does not fit a slot is refused aloud") {
-  Pair p({4, 8});
+  PostedPair p({4, 8});
   CHECK(p.left->fifo().reserve(9) == nullptr);
   CHECK(p.left_worker->failure() != nullptr);
   CHECK_FALSE(p.right->fifo().expect(0, nullptr, 9));
@@ -211,7 +211,7 @@ TEST_CASE("posted fifo: what does not fit a slot is refused aloud") {
 }
 
 TEST_CASE("posted fifo: a peer that closes is a failure only for who still needs it") {
-  Pair p({2, 8});
+  PostedPair p({2, 8});
   auto& out = p.left->fifo();
   auto& in = p.right->fifo();
   REQUIRE(send_text(out, 1, "a"));
@@ -295,7 +295,7 @@ TEST_CASE("posted fifo: random traffic of two threads arrives whole and in order
   const uint32_t credits = GENERATE(1u, 2u, 3u, 8u);
   const uint32_t seed = GENERATE(0u, 11u, 12u);
   INFO("credits " << credits << ", seed " << seed);
-  Pair p({credits, 256}, seed);
+  PostedPair p({credits, 256}, seed);
   std::string left, right;
   std::thread other([&] { right = traffic(*p.right_worker, p.right->fifo(), seed + 100, 300); });
   left = traffic(*p.left_worker, p.left->fifo(), seed + 200, 300);

@@ -9,11 +9,13 @@
 #include <thread>
 
 #include "test/catch.h"
+#include "test/text.h"
 #include "test/transport/fifo_traffic.h"
 #include "transport/shared_memory.h"
 
 using namespace gyre;
 using namespace gyre::transport;
+using test::contains;
 
 namespace {
 
@@ -34,8 +36,8 @@ bool becomes_ready(Endpoint& endpoint) {
   }
 }
 
-struct Pair {
-  explicit Pair(Slots slots)
+struct ShmPair {
+  explicit ShmPair(Slots slots)
       : worker(*open_shm_worker(slots)), listener(*worker->listen()), left(*worker->connect(listener->address(), "from left")) {
     posted = *left->ready();
     right = *listener->accept();
@@ -58,8 +60,6 @@ std::string with_field(std::string address, int field, const std::string& value)
   const size_t end = std::min(address.find(':', begin), address.size());
   return address.replace(begin, end - begin, value);
 }
-
-bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
 }  // namespace
 
@@ -120,7 +120,7 @@ TEST_CASE("shared memory: a stranger's file is refused, whatever it is") {
 }
 
 TEST_CASE("shm: a connection is ready once it is accepted, with the hello on both sides") {
-  Pair p({2, 4096});
+  ShmPair p({2, 4096});
   CHECK_FALSE(p.posted);
   REQUIRE(p.right != nullptr);
   CHECK(*p.left->ready());
@@ -189,7 +189,7 @@ TEST_CASE("shm: a full mailbox delays who connects, and loses nobody") {
 }
 
 TEST_CASE("shm: credits are those that were asked for, in each direction") {
-  Pair p({3, 4096});
+  ShmPair p({3, 4096});
   REQUIRE(p.right != nullptr);
   for (int i = 0; i < 3; ++i) CHECK(test::send(p.left->fifo(), 0, {}));
   CHECK_FALSE(test::send(p.left->fifo(), 0, {}));
@@ -197,7 +197,7 @@ TEST_CASE("shm: credits are those that were asked for, in each direction") {
 }
 
 TEST_CASE("shm: random traffic of two threads arrives as it was sent") {
-  Pair p({4, 8192});
+  ShmPair p({4, 8192});
   REQUIRE(p.right != nullptr);
   std::string right;
   std::thread thread([&] { right = test::exchange(p.right->fifo(), 2, 1, 2000, 8192); });

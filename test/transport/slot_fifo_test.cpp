@@ -16,8 +16,8 @@ struct PageDelete {
 };
 
 /// Both ends of a connection over memory of this test.
-struct Pair {
-  explicit Pair(Slots slots)
+struct RingPair {
+  explicit RingPair(Slots slots)
       : bytes(SlotRing::footprint(slots)),
         memory(static_cast<std::byte*>(::operator new (2 * bytes, std::align_val_t{SlotRing::page}))),
         there(memory.get(), slots),
@@ -35,7 +35,7 @@ std::vector<std::byte> bytes_of(size_t count, int value) { return {count, static
 }  // namespace
 
 TEST_CASE("slot fifo: nothing has arrived at the start") {
-  Pair p({4, 4096});
+  RingPair p({4, 4096});
   CHECK(p.left.front().data == nullptr);
   CHECK(p.right.front().data == nullptr);
   CHECK_FALSE(p.left.direct());
@@ -43,7 +43,7 @@ TEST_CASE("slot fifo: nothing has arrived at the start") {
 
 TEST_CASE("slot fifo: messages of all lengths arrive in order, whole and with their plan, both ways") {
   constexpr size_t slot = 4096;
-  Pair p({16, slot});
+  RingPair p({16, slot});
   const std::vector<size_t> lengths{0, 1, 39, 40, 41, 64, slot - 1, slot};
   for (size_t i = 0; i < lengths.size(); ++i) {
     REQUIRE(test::send(p.left, i, bytes_of(lengths[i], static_cast<int>(i) + 1)));
@@ -60,7 +60,7 @@ TEST_CASE("slot fifo: messages of all lengths arrive in order, whole and with th
 }
 
 TEST_CASE("slot fifo: up to 40 bytes travel in the line that announces them, more in a slot") {
-  Pair p({4, 4096});
+  RingPair p({4, 4096});
   const auto in_line = [&](const std::byte* data) { return data >= p.memory.get() && data < p.memory.get() + SlotRing::page; };
   for (const size_t bytes : {0U, 1U, 39U, 40U}) CHECK(in_line(p.left.reserve(bytes)));
   for (const size_t bytes : {41U, 4096U}) CHECK_FALSE(in_line(p.left.reserve(bytes)));
@@ -72,7 +72,7 @@ TEST_CASE("slot fifo: up to 40 bytes travel in the line that announces them, mor
 }
 
 TEST_CASE("slot fifo: a slot begins at a page") {
-  Pair p({3, 4096});
+  RingPair p({3, 4096});
   for (int i = 0; i < 3; ++i) {
     CHECK(reinterpret_cast<uintptr_t>(p.left.reserve(4096)) % SlotRing::page == 0);
     p.left.commit(0, 4096);
@@ -81,7 +81,7 @@ TEST_CASE("slot fifo: a slot begins at a page") {
 
 TEST_CASE("slot fifo: there are as many messages under way as credits, and a popped one gives its credit back") {
   const uint32_t credits = GENERATE(1U, 2U, 3U, 8U);
-  Pair p({credits, 4096});
+  RingPair p({credits, 4096});
   for (uint32_t i = 0; i < credits; ++i) REQUIRE(test::send(p.left, i, bytes_of(8, 1)));
   CHECK(p.left.reserve(0) == nullptr);
   CHECK(p.right.front().plan == 0);  // looking gives nothing back
@@ -97,14 +97,14 @@ TEST_CASE("slot fifo: there are as many messages under way as credits, and a pop
 }
 
 TEST_CASE("slot fifo: what is reserved is not sent before it is committed, and may be reserved again") {
-  Pair p({2, 4096});
+  RingPair p({2, 4096});
   std::byte* slot = p.left.reserve(100);
   CHECK(p.right.front().data == nullptr);
   CHECK(p.left.reserve(100) == slot);
 }
 
 TEST_CASE("slot fifo: the data of an arrival stays until it is popped") {
-  Pair p({2, 4096});
+  RingPair p({2, 4096});
   REQUIRE(test::send(p.left, 0, bytes_of(100, 1)));
   const Arrival first = p.right.front();
   REQUIRE(test::send(p.left, 1, bytes_of(100, 2)));
@@ -113,7 +113,7 @@ TEST_CASE("slot fifo: the data of an arrival stays until it is popped") {
 }
 
 TEST_CASE("slot fifo: a length that the peer can't have sent is not believed") {
-  Pair p({2, 4096});
+  RingPair p({2, 4096});
   REQUIRE(test::send(p.left, 7, bytes_of(100, 1)));
   p.there.line(0).bytes = 4097;
   CHECK(p.right.front().data != nullptr);
@@ -122,7 +122,7 @@ TEST_CASE("slot fifo: a length that the peer can't have sent is not believed") {
 
 TEST_CASE("slot fifo: random traffic of two threads arrives as it was sent") {
   const uint32_t credits = GENERATE(1U, 2U, 5U);
-  Pair p({credits, 4096});
+  RingPair p({credits, 4096});
   std::string right;
   std::thread thread([&] { right = test::exchange(p.right, 2, 1, 2000, 4096); });
   const std::string left = test::exchange(p.left, 1, 2, 2000, 4096);

@@ -1,12 +1,9 @@
 #include "perf/launch.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
-#include <netinet/in.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,7 +12,7 @@
 #include <map>
 #include <thread>
 
-#include "base/unique.h"
+#include "transport/door.h"
 
 namespace gyre::perf {
 namespace {
@@ -27,19 +24,6 @@ constexpr auto grace = std::chrono::milliseconds(4500);
 
 volatile std::sig_atomic_t stop_signal = 0;
 void remember_signal(int signal) { stop_signal = signal; }
-
-// A listening socket on a free port of the loopback address.
-UniqueFd listen_anywhere(uint16_t& port) {
-  UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* plain = reinterpret_cast<sockaddr*>(&address);
-  if (!fd || bind(fd.get(), plain, size) != 0 || listen(fd.get(), SOMAXCONN) != 0 || getsockname(fd.get(), plain, &size) != 0) return {};
-  port = ntohs(address.sin_port);
-  return fd;
-}
 
 // Binds this process to the rank-th of its processors, where there is one for every rank.
 void bind_processor(Rank rank, int ranks) {
@@ -97,15 +81,13 @@ int reap(std::map<pid_t, Rank> children) {
 }  // namespace
 
 int run_local_ranks(int ranks, std::chrono::milliseconds timeout, const RankMain& rank_main) {
-  transport::Rendezvous rendezvous;
-  rendezvous.size = ranks;
-  rendezvous.timeout = timeout;
-  const UniqueFd socket = listen_anywhere(rendezvous.port);
-  if (!socket) {
-    fmt::print(stderr, "gyre-perf: cannot listen on 127.0.0.1: {}\n", std::strerror(errno));
+  const auto door = transport::open_door();
+  if (!door) {
+    fmt::print(stderr, "gyre-perf: {}\n", door.error().what);
     return 1;
   }
-  if (getrandom(&rendezvous.job, sizeof rendezvous.job, 0) < 0) rendezvous.job = static_cast<uint64_t>(getpid());
+  uint64_t job = 0;
+  if (getrandom(&job, sizeof job, 0) < 0) job = static_cast<uint64_t>(getpid());
 
   struct sigaction action {};
   action.sa_handler = remember_signal;  // without SA_RESTART, so that waiting ends
@@ -126,8 +108,9 @@ int run_local_ranks(int ranks, std::chrono::milliseconds timeout, const RankMain
       prctl(PR_SET_PDEATHSIG, SIGKILL);
       if (getppid() != parent) _exit(1);
       bind_processor(rank, ranks);
-      rendezvous.rank = rank;
-      rendezvous.listen_fd = rank == 0 ? socket.get() : -1;
+      transport::Rendezvous rendezvous = door->rendezvous(rank, ranks);
+      rendezvous.job = job;
+      rendezvous.timeout = timeout;
       const int code = rank_main(rendezvous);
       std::fflush(stdout);
       _exit(code);

@@ -74,15 +74,26 @@ Status Bootstrap::barrier() {
   return {};
 }
 
-void Bootstrap::describe(uint64_t call, uint64_t plan, std::string_view text, bool urgent) {
+void Bootstrap::describe(uint64_t call, uint64_t plan, std::string_view text, bool urgent, std::span<const Pair> pairs) {
   Message message{Kind::describe, {}};
   put(message.payload, call);
   put(message.payload, plan);
   put(message.payload, static_cast<uint8_t>(urgent));
+  put(message.payload, static_cast<uint32_t>(pairs.size()));
+  for (const Pair& pair : pairs) {
+    put(message.payload, static_cast<uint64_t>(pair.peer));
+    for (const uint64_t number : {pair.sends, pair.receives, pair.awaited_send, pair.awaited_receive}) put(message.payload, number);
+  }
   message.payload += text.substr(0, max_text);
   state_->member.answered();
   state_->watch->post(std::move(message));
 }
+
+void Bootstrap::finished() { state_->watch->post({Kind::no_call, {}}); }
+
+void Bootstrap::made(uint64_t number, uint64_t plan, bool refused) { state_->member.history().add(number, plan, refused); }
+
+void Bootstrap::name(uint64_t plan, std::string_view text) { state_->member.history().name(plan, text); }
 
 void Bootstrap::fail(const Error& error) {
   state_->member.fail(error);

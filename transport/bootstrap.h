@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,16 @@ struct Rendezvous {
   uint64_t job = 0;                ///< tells this job's ranks from strangers
   int listen_fd = -1;  ///< rank 0: a listening socket made by the launcher instead of host and port; made non-blocking, not closed
   std::chrono::milliseconds timeout{30000};
+};
+
+/// What a rank has begun with another, and waits for, in calls that only some ranks make. Messages are counted from 1, per pair and
+/// direction.
+struct Pair {
+  Rank peer = 0;
+  uint64_t sends = 0;            ///< begun
+  uint64_t receives = 0;         ///< begun
+  uint64_t awaited_send = 0;     ///< the first that is not out; 0: none
+  uint64_t awaited_receive = 0;  ///< the first that is not here; 0: none
 };
 
 class Bootstrap {
@@ -61,7 +72,16 @@ class Bootstrap {
   /// 0 compares calls of the same number; where their plans differ, every rank's failure() says which rank differs in which word. `urgent`:
   /// a difference was seen. In either case the ranks that have not described that call are asked; those that do not answer within a second
   /// are reported as being in no call.
-  void describe(uint64_t call, uint64_t plan, std::string_view text, bool urgent);
+  /// `pairs`: of all calls among some ranks so far. Where one of them waits, this is such a call, and `call` is the number of the next one
+  /// of all ranks; it is then not compared with that, but ranks that wait for each other because their orders of calls differ are found.
+  void describe(uint64_t call, uint64_t plan, std::string_view text, bool urgent, std::span<const Pair> pairs = {});
+  /// What was described is over.
+  void finished();
+  /// Writes down that this rank makes call `number` of all ranks, or has refused it: a few stores. One thread. When a rank has described a
+  /// call, rank 0 compares what all have made, also of ranks that compute or have left; the first difference is every rank's failure().
+  void made(uint64_t number, uint64_t plan, bool refused = false);
+  /// What a plan is called, before the first made() of it.
+  void name(uint64_t plan, std::string_view text);
   /// Tells the others that this rank gives up and why; that is this rank's own failure() too, unless it has one.
   void fail(const Error&);
   /// Waits for failure(); null when there is none after `limit`.

@@ -74,6 +74,12 @@ std::string elsewhere(uint64_t number, const std::vector<Standing>& ranks) {
   return text;
 }
 
+void put_most_last(std::vector<Group>& groups) {
+  const auto most =
+      std::max_element(groups.begin(), groups.end(), [](const Group& a, const Group& b) { return a.ranks.size() < b.ranks.size(); });
+  if (most != groups.end()) std::rotate(most, most + 1, groups.end());
+}
+
 /// The call in question, as the ranks in it describe it.
 struct Compared {
   std::vector<Group> groups;  ///< by the words in which they differ; what most have comes last
@@ -103,11 +109,18 @@ Compared compare(uint64_t number, const std::vector<Standing>& ranks) {
     result.groups.clear();
     for (const auto& [rank, words] : in) add(result.groups, fmt::format("plan={:#x}", ranks[static_cast<size_t>(rank)].call->plan), rank);
   }
-  const auto most = std::max_element(result.groups.begin(), result.groups.end(),
-                                     [](const Group& a, const Group& b) { return a.ranks.size() < b.ranks.size(); });
-  if (most != result.groups.end()) std::rotate(most, most + 1, result.groups.end());
+  put_most_last(result.groups);
   return result;
 }
+
+std::string in_words(const Compared& compared, uint64_t number, const std::string& elsewhere) {
+  std::string differences;
+  for (const Group& group : compared.groups) append(differences, sentence(group, "has", "have"), ", ");
+  append(differences, elsewhere, ", ");
+  return fmt::format("calls differ: {} (call {}{}{})", differences, number, compared.common.empty() ? "" : ": ", compared.common);
+}
+
+std::string first_word(const std::string& text) { return text.substr(0, text.find(' ')); }
 
 }  // namespace
 
@@ -121,10 +134,23 @@ std::string compare_calls(uint64_t number, const std::vector<Standing>& ranks) {
     for (const Group& group : compared.groups) append(text, sentence({"in " + call, group.ranks}, "is", "are"), ", ");
     return "calls differ: " + text;
   }
+  return in_words(compared, number, text);
+}
+
+std::string compare_made(uint64_t number, const std::vector<std::optional<Call>>& ranks) {
+  std::vector<Standing> standings;
+  std::vector<Group> whole, first;
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    standings.push_back({ranks[rank], false});
+    if (!ranks[rank]) continue;
+    add(whole, ranks[rank]->text, static_cast<Rank>(rank));
+    add(first, first_word(ranks[rank]->text), static_cast<Rank>(rank));
+  }
+  if (first.size() == 1) return in_words(compare(number, standings), number, {});
+  put_most_last(whole);
   std::string differences;
-  for (const Group& group : compared.groups) append(differences, sentence(group, "has", "have"), ", ");
-  append(differences, text, ", ");
-  return fmt::format("calls differ: {} (call {}{}{})", differences, number, compared.common.empty() ? "" : ": ", compared.common);
+  for (const Group& group : whole) append(differences, sentence(group, "had", "had"), ", ");
+  return fmt::format("calls differ: {} (call {})", differences, number);
 }
 
 }  // namespace gyre::transport::bootstrap

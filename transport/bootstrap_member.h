@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "transport/bootstrap_history.h"
 #include "transport/bootstrap_wire.h"
 
 namespace gyre::transport::bootstrap {
@@ -28,6 +29,7 @@ class Member {
   bool asked() const { return (flags_.load(std::memory_order_acquire) & asked_flag) != 0; }
   const Error* failure() const { return (flags_.load(std::memory_order_acquire) & failed_flag) != 0 ? &*failure_ : nullptr; }
   bool left(Rank rank) const { return left_[static_cast<size_t>(rank)].load(std::memory_order_acquire); }
+  History& history() { return history_; }
   void answered() { flags_.fetch_and(~asked_flag, std::memory_order_acq_rel); }
 
   const Error* wait_for_failure(std::chrono::milliseconds limit);
@@ -41,6 +43,7 @@ class Member {
   void take_part(std::string_view payload);
   void take_left(Rank);
 
+  History history_;
   std::atomic<unsigned> flags_{0};
   std::vector<std::atomic<bool>> left_;
   std::optional<Error> failure_;  ///< written once, before failed_flag

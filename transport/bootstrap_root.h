@@ -11,6 +11,8 @@
 
 #include "base/result.h"
 #include "transport/bootstrap_calls.h"
+#include "transport/bootstrap_history.h"
+#include "transport/bootstrap_pairs.h"
 #include "transport/bootstrap_wire.h"
 
 namespace gyre::transport::bootstrap {
@@ -21,6 +23,8 @@ class Root {
   using Send = std::function<void(Rank to, const SharedMessage&)>;
   /// How long ranks have to say in which call they are.
   static constexpr std::chrono::milliseconds answer_limit{1000};
+  /// How long a verdict on calls that differ waits for ranks that have not come to them: on a crowded host they may be slow.
+  static constexpr std::chrono::milliseconds come_limit{2000};
 
   /// `names`: by rank, as Process::text() gives them.
   Root(std::vector<std::string> names, Send send);
@@ -39,19 +43,37 @@ class Root {
     bool gone = false;                ///< left or died
     std::optional<std::string> part;  ///< of the all_gather under way
     std::optional<Call> call;         ///< the latest described
+    uint64_t described = 0;           ///< times
     bool answered = false;            ///< since ask()
+    std::vector<Made> made;           ///< as it has told last
+    uint64_t recalled = 0;            ///< the question to which that is the answer
   };
   struct Question {
     uint64_t call;
     Clock::time_point deadline;
   };
+  /// Of what calls the ranks have made; asked by a rank that waits.
+  struct Recall {
+    Rank by;
+    Clock::time_point deadline;
+    bool waits = false;  ///< for ranks that have not come to the call that differs
+  };
 
   void take_part(Rank from, std::string bytes);
   void take_description(Rank from, std::string_view payload, Clock::time_point now);
   void take_goodbye(Rank from);
+  std::vector<std::optional<Call>> calls() const;
   void ask(Rank from, uint64_t call, Clock::time_point now);
+  bool still(const Circle&);
   void judge_if_answered();
   void judge();
+  void recall(Rank by, Clock::time_point now);
+  void take_history(Rank from, std::string_view payload);
+  void judge_if_recalled();
+  void judge_histories(bool last);
+  void send_recall();
+  bool all_came_to(uint64_t call) const;
+  std::string skipped(Rank waiting) const;
   void fail_if_left_behind();
   /// Tells all ranks but one (-1: all).
   void tell(Rank except, Message);
@@ -61,6 +83,9 @@ class Root {
   std::vector<Seat> seats_;
   Send send_;
   std::optional<Question> question_;
+  std::optional<Recall> recall_;
+  uint64_t recalls_ = 0;
+  std::vector<uint64_t> circle_since_;  ///< Seat::described when a circle was first seen; empty: there is none
   bool failed_ = false;
 };
 

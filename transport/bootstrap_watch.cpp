@@ -37,7 +37,7 @@ Watch::Watch(Rank rank, std::vector<Joined> joined, Member& member, UniqueFd wak
     for (size_t peer = 0; peer < peers_.size(); ++peer) names.push_back(peers_[peer].process.text(static_cast<Rank>(peer)));
     root_.emplace(std::move(names), [this](Rank to, const SharedMessage& message) {
       if (to == 0)
-        member_.take(*message);
+        take(*message);
       else
         peers_[static_cast<size_t>(to)].connection.send(message);
     });
@@ -48,6 +48,7 @@ Watch::Watch(Rank rank, std::vector<Joined> joined, Member& member, UniqueFd wak
 Watch::~Watch() {
   {
     const std::lock_guard lock(mutex_);
+    posted_.push_back(member_.history().message(0));
     posted_.push_back({Kind::goodbye, {}});
     leaving_ = true;
   }
@@ -63,6 +64,13 @@ void Watch::post(Message message) {
   wake();
 }
 
+// A message from rank 0. Which calls were made is answered here, whatever this rank's other threads do.
+void Watch::take(const Message& message) {
+  if (message.kind != Kind::recall) return member_.take(message);
+  std::string_view payload = message.payload;
+  post(member_.history().message(bootstrap::take<uint64_t>(payload).value_or(0)));
+}
+
 void Watch::wake() {
   // Fails only when the count is at its limit, and then the thread is awake.
   [[maybe_unused]] const int rc = ::eventfd_write(wake_.get(), 1);
@@ -72,7 +80,7 @@ void Watch::run() {
   const auto start = std::make_shared<const Message>(Message{Kind::start, {}});
   for (Joined& peer : peers_) {
     if (root_) peer.connection.send(start);
-    for (const Message& message : std::exchange(peer.early, {})) member_.take(message);
+    for (const Message& message : std::exchange(peer.early, {})) take(message);
   }
   for (;;) {
     const bool last = take_posted();
@@ -129,7 +137,7 @@ void Watch::receive(size_t peer) {
       goodbye = goodbye || message.kind == Kind::goodbye;
       root_->take(static_cast<Rank>(peer), std::move(message), Clock::now());
     } else {
-      member_.take(message);
+      take(message);
       goodbye = member_.left(0);
     }
   }

@@ -33,6 +33,7 @@ class Watch {
   void wait();
   void receive(size_t peer);
   void leave();
+  void take(const Message&);
   void wake();
 
   Member& member_;

@@ -68,11 +68,14 @@ enum class Kind : uint8_t {
   start = 1,  ///< down: all have joined
   gather,     ///< up: bytes for all_gather
   part,       ///< down: u32 rank, its bytes
-  describe,   ///< up: u64 call, u64 plan, u8 urgent, text
+  describe,   ///< up: u64 call, u64 plan, u8 urgent, u32 number of pairs, their five u64, text
   ask,        ///< down: in which call are you?
   fail,       ///< both: u32 code, text
   goodbye,    ///< up: I leave
   left,       ///< down: u32 rank has left; nothing follows when that is rank 0
+  recall,     ///< down: u64 question: which calls have you made?
+  history,    ///< up: u64 question, calls (bootstrap_history.h); before goodbye unasked
+  no_call,    ///< up: what was described is over
 };
 
 struct Message {

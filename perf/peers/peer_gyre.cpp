@@ -1,44 +1,19 @@
 // gyre's engine on host buffers, as another peer: peer_gyre -n N --sizes 8,64M
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <memory>
 #include <string>
 
 #include "base/config.h"
 #include "base/result.h"
 #include "base/types.h"
-#include "base/unique.h"
 #include "engine/communicator.h"
 #include "perf/peers/spmd.h"
-#include "transport/bootstrap.h"
+#include "transport/door.h"
 
 namespace gyre::peers {
 namespace {
-
-/// Where the ranks meet: opened before they are started, so that its port needs no guess.
-struct Door {
-  UniqueFd fd;
-  uint16_t port;
-};
-
-Result<Door> open_door(int ranks) {
-  UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof address;
-  auto* any = reinterpret_cast<sockaddr*>(&address);
-  if (!fd || bind(fd.get(), any, length) != 0 || listen(fd.get(), ranks) != 0 || getsockname(fd.get(), any, &length) != 0) {
-    return Error{Code::system, std::string("a listening socket on 127.0.0.1: ") + std::strerror(errno)};
-  }
-  return Door{std::move(fd), ntohs(address.sin_port)};
-}
 
 /// Prints the error and ends this rank; the launcher ends the others.
 [[noreturn]] void give_up(int rank, const Error& error) {
@@ -66,18 +41,14 @@ class Gyre final : public Peer {
   std::unique_ptr<engine::Communicator> communicator_;
 };
 
-Result<std::unique_ptr<engine::Communicator>> join(Member member, const Door& door) {
+Result<std::unique_ptr<engine::Communicator>> join(Member member, const transport::Door& door) {
   const Config config = GYRE_TRY(Config::from_environment());
-  transport::Rendezvous rendezvous;
-  rendezvous.rank = member.rank;
-  rendezvous.size = member.size;
-  rendezvous.port = door.port;
+  transport::Rendezvous rendezvous = door.rendezvous(member.rank, member.size);
   rendezvous.job = static_cast<uint64_t>(getppid());
-  if (member.rank == 0) rendezvous.listen_fd = door.fd.get();
   return engine::Communicator::create(rendezvous, config);
 }
 
-int run_rank(Member member, const Options& options, const Door& door) {
+int run_rank(Member member, const Options& options, const transport::Door& door) {
   auto communicator = join(member, door);
   if (!communicator) give_up(member.rank, communicator.error());
   Gyre peer(member, *std::move(communicator));
@@ -94,7 +65,7 @@ int main(int argc, char** argv) {
   CLI::App app{"Times gyre's all-reduce on host buffers"};
   gyre::peers::add_options(app, options);
   CLI11_PARSE(app, argc, argv);
-  auto door = gyre::peers::open_door(options.ranks);
+  auto door = gyre::transport::open_door();
   if (!door) {
     std::fprintf(stderr, "gyre: %s\n", door.error().what.c_str());
     return 1;

@@ -15,6 +15,7 @@
 using namespace gyre;
 using namespace gyre::engine;
 using gyre::test::all_configured;
+using gyre::test::first_wrong;
 using gyre::test::run_ranks;
 using gyre::test::Words;
 
@@ -47,13 +48,6 @@ std::string checked(Communicator& communicator, const Call& call, bool in_place)
 std::string checked_both_ways(Communicator& communicator, const Call& call) {
   std::string wrong = checked(communicator, call, false);
   return wrong.empty() ? checked(communicator, call, true) : wrong;
-}
-
-std::string first_wrong(const Words& words) {
-  for (size_t rank = 0; rank < words.size(); ++rank) {
-    if (!words[rank].empty()) return fmt::format("rank {}: {}", rank, words[rank]);
-  }
-  return {};
 }
 
 std::vector<size_t> interesting_counts(int ranks) {

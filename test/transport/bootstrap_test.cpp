@@ -23,6 +23,7 @@
 #include "transport/bootstrap_root.h"
 #include "transport/bootstrap_text.h"
 #include "transport/bootstrap_wire.h"
+#include "transport/door.h"
 
 using namespace gyre;
 using namespace gyre::transport;
@@ -32,24 +33,6 @@ using std::chrono::seconds;
 namespace {
 
 using Job = std::unique_ptr<Bootstrap>;
-
-struct Listening {
-  UniqueFd fd;
-  uint16_t port = 0;
-};
-
-Listening listen_on_loopback() {
-  Listening result{UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)), 0};
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof address;
-  auto* any = reinterpret_cast<sockaddr*>(&address);
-  if (::bind(result.fd.get(), any, length) != 0 || ::listen(result.fd.get(), 128) != 0 || ::getsockname(result.fd.get(), any, &length) != 0)
-    throw std::runtime_error("cannot listen");
-  result.port = ntohs(address.sin_port);
-  return result;
-}
 
 UniqueFd connect_to(uint16_t port) {
   UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -65,14 +48,10 @@ void say(const UniqueFd& fd, std::string_view bytes) {
   if (::send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) < 0) throw std::runtime_error("cannot send");
 }
 
-Rendezvous rendezvous(const Listening& listening, Rank rank, int size) {
-  Rendezvous r;
-  r.rank = rank;
-  r.size = size;
-  r.port = listening.port;
+Rendezvous rendezvous(const Door& door, Rank rank, int size) {
+  Rendezvous r = door.rendezvous(rank, size);
   r.job = 42;
   r.timeout = seconds(20);
-  if (rank == 0) r.listen_fd = listening.fd.get();
   return r;
 }
 
@@ -80,12 +59,12 @@ using Outcome = std::string;  // what a rank has to say to the main thread, whic
 
 /// Runs `body` on each rank of a job of threads.
 std::vector<Outcome> run_ranks(int size, const std::function<Outcome(Bootstrap&)>& body) {
-  const Listening listening = listen_on_loopback();
+  const Door door = *open_door();
   std::vector<Outcome> outcomes(static_cast<size_t>(size));
   std::vector<std::thread> threads;
   for (Rank rank = 0; rank < size; ++rank)
     threads.emplace_back([&, rank] {
-      auto job = Bootstrap::join(rendezvous(listening, rank, size));
+      auto job = Bootstrap::join(rendezvous(door, rank, size));
       outcomes[static_cast<size_t>(rank)] = job ? body(**job) : job.error().what;
     });
   for (std::thread& thread : threads) thread.join();
@@ -149,9 +128,9 @@ TEST_CASE("a part that is too large is refused") {
 }
 
 TEST_CASE("strangers neither delay the ranks nor take a place") {
-  const Listening listening = listen_on_loopback();
+  const Door door = *open_door();
   std::vector<UniqueFd> strangers;
-  const auto stranger = [&](std::string_view bytes) { say(strangers.emplace_back(connect_to(listening.port)), bytes); };
+  const auto stranger = [&](std::string_view bytes) { say(strangers.emplace_back(connect_to(door.port)), bytes); };
   const auto hello = [&](uint64_t job_id, Rank rank, int size) {
     bootstrap::Hello h;
     h.job = job_id;
@@ -174,7 +153,7 @@ TEST_CASE("strangers neither delay the ranks nor take a place") {
   std::vector<std::thread> ranks;
   for (Rank rank = 0; rank < 3; ++rank)
     ranks.emplace_back([&, rank] {
-      const auto job = Bootstrap::join(rendezvous(listening, rank, 3));
+      const auto job = Bootstrap::join(rendezvous(door, rank, 3));
       outcomes[static_cast<size_t>(rank)] = job ? gathered(**job, [](Rank r) { return std::to_string(r); }) : job.error().what;
     });
   for (std::thread& thread : ranks) thread.join();
@@ -184,10 +163,10 @@ TEST_CASE("strangers neither delay the ranks nor take a place") {
 }
 
 TEST_CASE("a rank refused learns why, and rank 0 tells who is missing") {
-  const Listening listening = listen_on_loopback();
+  const Door door = *open_door();
   std::vector<Outcome> outcomes(4);
   const auto join = [&](size_t i, Rank rank, int size) {
-    Rendezvous r = rendezvous(listening, rank, size);
+    Rendezvous r = rendezvous(door, rank, size);
     if (rank == 0) r.timeout = milliseconds(1500);
     const auto job = Bootstrap::join(r);
     outcomes[i] = job ? "joined" : job.error().what;
@@ -205,7 +184,7 @@ TEST_CASE("a rank refused learns why, and rank 0 tells who is missing") {
 }
 
 TEST_CASE("ranks pass by a stranger to the next port") {
-  const Listening stranger = listen_on_loopback();  // silent, at the first port; rank 0 finds another free
+  const Door stranger = *open_door();  // silent, at the first port; rank 0 finds another free
   std::vector<Outcome> outcomes(2);
   std::vector<std::thread> ranks;
   for (Rank rank = 0; rank < 2; ++rank)
@@ -223,7 +202,7 @@ TEST_CASE("ranks pass by a stranger to the next port") {
 }
 
 TEST_CASE("where no rendezvous can be, the error says what was tried") {
-  const Listening taken = listen_on_loopback();
+  const Door taken = *open_door();
   Rendezvous r = rendezvous(taken, 0, 2);
   r.listen_fd = -1;
   auto job = Bootstrap::join(r);
@@ -257,17 +236,17 @@ TEST_CASE("where no rendezvous can be, the error says what was tried") {
 namespace {
 
 /// A process that joins as `rank` and then only is there; runs before any thread of the test does.
-pid_t fork_rank(const Listening& listening, Rank rank, int size) {
+pid_t fork_rank(const Door& door, Rank rank, int size) {
   const pid_t pid = ::fork();
   if (pid != 0) return pid;
-  const auto job = Bootstrap::join(rendezvous(listening, rank, size));
+  const auto job = Bootstrap::join(rendezvous(door, rank, size));
   if (job && (*job)->barrier())
     for (;;) ::pause();
   ::_exit(1);
 }
 
 /// Ranks 0 … size-1 without `absent`, which is a process; each does its barrier and then the body, `act` runs in between.
-std::vector<Outcome> beside_process(const Listening& listening, int size, Rank absent, const std::function<void()>& act,
+std::vector<Outcome> beside_process(const Door& door, int size, Rank absent, const std::function<void()>& act,
                                     const std::function<Outcome(Bootstrap&)>& body) {
   std::vector<Outcome> outcomes(static_cast<size_t>(size));
   std::vector<std::thread> threads;
@@ -276,7 +255,7 @@ std::vector<Outcome> beside_process(const Listening& listening, int size, Rank a
   for (Rank rank = 0; rank < size; ++rank) {
     if (rank == absent) continue;
     threads.emplace_back([&, rank] {
-      const auto job = Bootstrap::join(rendezvous(listening, rank, size));
+      const auto job = Bootstrap::join(rendezvous(door, rank, size));
       const Status status = job ? (*job)->barrier() : Status{job.error()};
       ++ready;
       acted.wait(false);
@@ -299,10 +278,10 @@ std::string died(Rank rank, pid_t pid) {
 
 TEST_CASE("the death of a rank is told to all others") {
   for (const Rank victim : {2, 0}) {
-    const Listening listening = listen_on_loopback();
-    const pid_t pid = fork_rank(listening, victim, 4);
+    const Door door = *open_door();
+    const pid_t pid = fork_rank(door, victim, 4);
     const auto outcomes = beside_process(
-        listening, 4, victim, [&] { ::kill(pid, SIGKILL); }, failure_of);
+        door, 4, victim, [&] { ::kill(pid, SIGKILL); }, failure_of);
     ::waitpid(pid, nullptr, 0);
     for (Rank rank = 0; rank < 4; ++rank)
       if (rank != victim) CHECK(outcomes[static_cast<size_t>(rank)] == died(victim, pid));
@@ -310,10 +289,10 @@ TEST_CASE("the death of a rank is told to all others") {
 }
 
 TEST_CASE("a stopped rank is not dead, and a death is seen in the midst of an all_gather") {
-  const Listening listening = listen_on_loopback();
-  const pid_t pid = fork_rank(listening, 1, 3);
+  const Door door = *open_door();
+  const pid_t pid = fork_rank(door, 1, 3);
   const auto outcomes = beside_process(
-      listening, 3, 1, [&] { ::kill(pid, SIGSTOP); },
+      door, 3, 1, [&] { ::kill(pid, SIGSTOP); },
       [&](Bootstrap& job) -> Outcome {
         if (const Error* why = job.wait_for_failure(milliseconds(1500))) return why->what;
         if (job.rank() == 2) ::kill(pid, SIGKILL);
@@ -415,9 +394,9 @@ TEST_CASE("rank 0 tells the first failure only") {
 }
 
 TEST_CASE("a frame that is longer than allowed ends the connection") {
-  const Listening listening = listen_on_loopback();
-  const UniqueFd peer = connect_to(listening.port);
-  bootstrap::Connection connection{UniqueFd(::accept(listening.fd.get(), nullptr, nullptr))};
+  const Door door = *open_door();
+  const UniqueFd peer = connect_to(door.port);
+  bootstrap::Connection connection{UniqueFd(::accept(door.fd.get(), nullptr, nullptr))};
   say(peer, std::string("\xff\xff\xff\xff\x01", 5));
   std::vector<bootstrap::Message> messages;
   std::optional<std::string> ended;

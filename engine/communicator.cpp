@@ -3,20 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
+#include "base/hash.h"
 #include "topo/select.h"
 
 namespace gyre::engine {
 namespace {
 
 constexpr size_t plans_kept = 64;
-constexpr size_t most_bytes = size_t{1} << 43;  // with the smallest slots, slices are counted in 32 bits
-
-std::vector<HostMachine> machines(Rank rank, const Connections& connections) {
-  std::vector<HostMachine> all;
-  for (uint32_t channel = 0; channel < connections.fifos.size(); ++channel) all.emplace_back(rank, channel, connections.fifos[channel]);
-  return all;
-}
+constexpr uint64_t refused_word = 0x72656675736564;  // in place of a plan's hash
 
 std::vector<transport::Worker*> workers(const Connections& connections) {
   std::vector<transport::Worker*> all;
@@ -24,21 +20,6 @@ std::vector<transport::Worker*> workers(const Connections& connections) {
     if (backend.worker != nullptr && backend.device.between_hosts) all.push_back(backend.worker.get());
   }
   return all;
-}
-
-// What is wrong with a call by itself.
-std::optional<Error> refuse(const void* input, const void* output, size_t count, DataType type, ReduceOp op) {
-  const auto wrong = [](const std::string& what) { return Error{Code::invalid_argument, fmt::format("all_reduce: {}", what)}; };
-  if (static_cast<size_t>(type) >= data_type_count) return wrong(fmt::format("there is no type {}", static_cast<int>(type)));
-  if (static_cast<size_t>(op) >= reduce_op_count) return wrong(fmt::format("there is no operation {}", static_cast<int>(op)));
-  const size_t element = size_of(type);
-  if (count > most_bytes / element) return wrong(fmt::format("{} elements of {} are more than {} bytes", count, name(type), most_bytes));
-  if (count != 0 && (input == nullptr || output == nullptr)) return wrong(fmt::format("null buffer for {} elements", count));
-  const auto in = reinterpret_cast<uintptr_t>(input);
-  const auto out = reinterpret_cast<uintptr_t>(output);
-  if (in % element != 0 || out % element != 0) return wrong(fmt::format("buffers must be aligned to {} bytes", element));
-  if (in != out && in < out + count * element && out < in + count * element) return wrong("input and output overlap and are not the same");
-  return std::nullopt;
 }
 
 }  // namespace
@@ -55,45 +36,66 @@ Communicator::Communicator(std::unique_ptr<transport::Bootstrap> bootstrap, Conn
     : bootstrap_(std::move(bootstrap)),
       connections_(std::move(connections)),
       config_(std::move(config)),
-      executor_(std::make_unique<Executor>(*bootstrap_, workers(connections_), machines(bootstrap_->rank(), connections_), crowded)) {}
+      slots_{static_cast<uint32_t>(*config_.slots), *config_.slot_bytes},
+      machines_(bootstrap_->rank(), connections_.fifos),
+      executor_(*bootstrap_, workers(connections_), crowded) {}
 
-Result<const Plan*> Communicator::plan(const Call& call) {
+Result<std::shared_ptr<const Proven>> Communicator::proven(const Call& call) {
+  const std::string_view family =
+      *config_.algorithm != "auto" ? std::string_view(*config_.algorithm) : topo::choose(call.count * size_of(call.type), size());
+  const topo::Shape shape{call.collective, size(), static_cast<uint32_t>(*config_.channels), call.root, {}};
+  const std::string key = fmt::format("{}: {}", family, topo::text(shape));
+  if (const auto known = schedules_.find(key); known != schedules_.end()) return known->second;
+  auto made = GYRE_TRY(prove(family, shape, slots_));
+  return schedules_.emplace(key, std::move(made)).first->second;
+}
+
+Result<const Plan*> Communicator::plan(const Call& any) {
+  const Call call = normal(any);
   const auto known = std::find_if(plans_.begin(), plans_.end(), [&](const auto& plan) { return plan->call() == call; });
   if (known != plans_.end()) {
     if (known != plans_.begin()) std::rotate(plans_.begin(), known, known + 1);
     return plans_.front().get();
   }
-  const std::string_view family =
-      *config_.algorithm != "auto" ? std::string_view(*config_.algorithm) : topo::choose(call.count * size_of(call.type), size());
-  auto proven = schedules_.find(family);
-  if (proven == schedules_.end()) {
-    const transport::Slots slots{static_cast<uint32_t>(*config_.slots), *config_.slot_bytes};
-    auto made = GYRE_TRY(prove(family, size(), static_cast<uint32_t>(*config_.channels), slots));
-    proven = schedules_.emplace(std::string(family), std::move(made)).first;
-  }
+  auto schedule = GYRE_TRY(proven(call));
+  auto made = std::make_unique<Plan>(GYRE_TRY(Plan::make(std::move(schedule), call, slots_.bytes)));
   if (plans_.size() == plans_kept) plans_.pop_back();
-  plans_.insert(plans_.begin(), std::make_unique<Plan>(proven->second, call, *config_.slot_bytes));
+  bootstrap_->name(made->hash(), made->text());
+  plans_.insert(plans_.begin(), std::move(made));
   return plans_.front().get();
 }
 
-Status Communicator::all_reduce(const void* input, void* output, size_t count, DataType type, ReduceOp op) {
+Status Communicator::run(const Call& call, const void* input, void* output) {
   if (broken_) return *broken_;
-  const uint64_t call = calls_++;
-  if (auto refusal = refuse(input, output, count, type, op)) {
-    // Ranks that do not refuse it wait for us in vain and must learn so; their calls must not be taken for our next one.
-    bootstrap_->describe(call, 0, fmt::format("call={} all_reduce refused=yes", call), false);
-    return *std::move(refusal);
-  }
-  const Plan* plan = GYRE_TRY(this->plan({Collective::all_reduce, count, type, op}));
-  Status status = executor_->run(*plan, call, input, output);
+  const uint64_t number = calls_++;
+  const Buffers buffers{input, output};
+  if (auto refusal = refuse(call, rank(), size(), buffers)) return refused(number, *std::move(refusal));
+  const auto planned = plan(call);
+  if (!planned) return refused(number, planned.error());
+  const Plan& plan = **planned;
+  // Where ranks have called unlike each other, if only once and unnoticed, no later message must match. The number is in the word, so that
+  // messages of two equal calls are not taken for each other.
+  past_ = mix(past_ ^ plan.hash());
+  bootstrap_->made(number, plan.hash());
+  machines_.bind(plan, number, mix(past_ + number * 0x9e3779b97f4a7c15), buffers);
+  Status status = executor_.run(machines_);
   if (!status) give_up(status.error());
   return status;
+}
+
+// Ranks that do not refuse it wait for us in vain and must learn so; all may refuse it, each for its own reason, and go on.
+Error Communicator::refused(uint64_t number, Error why) {
+  const std::string text = "refused " + why.what;
+  const uint64_t hash = std::hash<std::string>()(text);
+  past_ = mix(past_ ^ refused_word);
+  bootstrap_->name(hash, text);
+  bootstrap_->made(number, hash, true);
+  return why;
 }
 
 // Messages may still be under way from and to the user's memory, and end only with the connections: before the user has it back.
 void Communicator::give_up(const Error& error) {
   broken_ = error;
-  executor_.reset();
   for (const Backend& backend : connections_.backends) {
     if (backend.worker != nullptr) backend.worker->abandon();
   }

@@ -9,6 +9,7 @@
 #include "base/config.h"
 #include "engine/connections.h"
 #include "engine/executor.h"
+#include "engine/machines.h"
 
 namespace gyre::engine {
 
@@ -27,22 +28,30 @@ class Communicator {
 
   /// output = the reduction of all ranks' `count` elements at input. input == output: in place; otherwise they must not overlap.
   /// Blocks until the result is there. Same call, same number of ranks: the same bits on every rank and in every run.
-  Status all_reduce(const void* input, void* output, size_t count, DataType, ReduceOp);
+  Status all_reduce(const void* input, void* output, size_t count, DataType type, ReduceOp op) {
+    return run({Collective::all_reduce, count, type, op, 0}, input, output);
+  }
   /// The schedule that the next such call would run.
   Result<const Plan*> plan(const Call&);
 
  private:
   Communicator(std::unique_ptr<transport::Bootstrap>, Connections, Config, bool crowded);
 
+  Status run(const Call&, const void* input, void* output);
+  Result<std::shared_ptr<const Proven>> proven(const Call&);
+  Error refused(uint64_t number, Error);
   void give_up(const Error&);
 
   std::unique_ptr<transport::Bootstrap> bootstrap_;
   Connections connections_;
   Config config_;
-  std::unique_ptr<Executor> executor_;
-  std::map<std::string, std::shared_ptr<const Proven>, std::less<>> schedules_;  // by family
+  transport::Slots slots_;
+  Machines machines_;
+  Executor executor_;
+  std::map<std::string, std::shared_ptr<const Proven>, std::less<>> schedules_;  // by family and shape; kept, since machines know them
   std::vector<std::unique_ptr<Plan>> plans_;                                     // the latest first
   uint64_t calls_ = 0;
+  uint64_t past_ = 0;  // what those calls were
   std::optional<Error> broken_;
 };
 

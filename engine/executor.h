@@ -1,37 +1,39 @@
-// Runs plans: drives one machine per channel until all have finished, waits, and turns what goes wrong into an error that says who, where
-// and what for. Used by one thread at a time.
+// Runs work until it is done, waits, and turns what goes wrong into an error that says who, where and what for. Used by one thread at a
+// time.
 #pragma once
-#include <memory>
+#include <chrono>
+#include <optional>
 #include <vector>
 
-#include "engine/host_machine.h"
 #include "engine/wait.h"
+#include "engine/work.h"
 #include "transport/bootstrap.h"
+#include "transport/transport.h"
 
 namespace gyre::engine {
 
 class Executor {
  public:
-  /// The bootstrap and the workers must outlive it. `workers`: those that need progress.
-  Executor(transport::Bootstrap& bootstrap, std::vector<transport::Worker*> workers, std::vector<HostMachine> machines, bool crowded);
+  /// The bootstrap and the workers must outlive it. `workers`: those that need progress. `crowded`: see Waiter.
+  Executor(transport::Bootstrap& bootstrap, std::vector<transport::Worker*> workers, bool crowded)
+      : bootstrap_(bootstrap), workers_(std::move(workers)), waiter_(crowded) {}
 
-  /// Runs call number `call`. Blocks until the result is there and the user's memory is free, or the job can't go on.
-  Status run(const Plan& plan, uint64_t call, const void* input, void* output);
+  /// Blocks until the work is done and the user's memory is free, or the job can't go on.
+  Status run(Work&);
 
  private:
   void progress();
-  Status wait(const Plan& plan, uint64_t call);
-  Status stalled(const Plan& plan, uint64_t call);
-  Error settle(const Plan& plan, uint64_t call);
-  Error explain(const Error& cause, const Plan& plan, uint64_t call);
-  const HostMachine& waiting() const;
+  Status wait(const Work&);
+  Status stalled(const Work&);
+  void describe(const Work&, bool urgent);
+  Error settle(const Work&);
+  Error explain(const Error& cause, const Work&) const;
 
   transport::Bootstrap& bootstrap_;
   std::vector<transport::Worker*> workers_;
-  std::vector<HostMachine> machines_;
   Waiter waiter_;
-  bool described_ = false;  // this call, to rank 0
-  bool warned_ = false;     // of this call, in the log
+  std::optional<std::chrono::steady_clock::time_point> described_;  // this work, to rank 0
+  bool warned_ = false;                                             // of this work, in the log
 };
 
 }  // namespace gyre::engine

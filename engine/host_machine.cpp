@@ -8,28 +8,31 @@ using schedule::Buffer;
 using schedule::Chunks;
 using schedule::Step;
 
-HostMachine::HostMachine(Rank rank, uint32_t channel, std::vector<transport::Fifo*> fifos)
-    : rank_(rank), channel_(channel), fifos_(std::move(fifos)), posting_(fifos_) {
+HostMachine::HostMachine(Rank rank, uint32_t channel, uint32_t strand, std::vector<transport::Fifo*> fifos)
+    : rank_(rank), channel_(channel), strand_(strand), fifos_(std::move(fifos)), posting_(fifos_) {
   sources_.reserve(fifos_.size() + 1);
   pieces_.reserve(fifos_.size() + 1);
   sinks_.reserve(fifos_.size() + 1);
 }
 
-void HostMachine::bind(const Plan& plan, uint64_t word, const void* input, void* output) {
+void HostMachine::bind(const Plan& plan, uint64_t word, const Buffers& buffers, std::byte* scratch) {
+  const Call& call = plan.call();
+  const int ranks = plan.schedule().ranks;
   plan_ = &plan;
-  program_ = &plan.schedule().program(rank_, channel_);
+  program_ = &plan.schedule().program(rank_, channel_, strand_);
   facts_ = plan.proof().facts[static_cast<size_t>(program_ - plan.schedule().programs.data())].data();
   word_ = word;
   buffers_[0] = static_cast<std::byte*>(
-      const_cast<void*>(input));  // NOLINT(cppcoreguidelines-pro-type-const-cast): verified: steps write output only
-  buffers_[1] = static_cast<std::byte*>(output);
-  element_ = size_of(plan.call().type);
-  combine_.bind(plan.call().type, plan.call().op, plan.schedule().ranks);
+      const_cast<void*>(buffers.input));  // NOLINT(cppcoreguidelines-pro-type-const-cast): verified: steps write output only
+  buffers_[1] = static_cast<std::byte*>(buffers.output);
+  buffers_[2] = scratch;
+  element_ = size_of(call.type);
+  combine_.bind(call.type, call.op, ranks);
   position_ = {};
   if (program_->steps.empty()) position_.round = plan.rounds();
   blocked_ = {};
   mismatched_ = -1;
-  if (posting_.needed()) posting_.bind(plan, *program_, word, buffers_[1], input == output);
+  if (posting_.needed()) posting_.bind(plan, *program_, word, buffers_, in_place(call, rank_, ranks, buffers));
 }
 
 bool HostMachine::run(size_t limit) {

@@ -1,5 +1,7 @@
-// The Machine (schedule/run.h) that moves bytes in host memory: one rank's program on one channel. What arrived is reduced where it lies,
-// in the slot or in the user's buffer; what goes out is written into the slot or, on a direct Fifo, sent from the user's buffer.
+// The Machine (schedule/run.h) that moves bytes in host memory: one rank's program on one strand of a channel. What arrived is reduced
+// where it lies, in the slot or in the user's buffer; what goes out is written into the slot or, on a direct Fifo, sent from the user's
+// buffer. The strands of a channel share its Fifos: in each direction one of them uses a Fifo, and what orders their accesses to memory is
+// the messages between ranks, as the proof has shown, so that a strand need know nothing of the others.
 // Used by one thread; a run allocates nothing. It must not know how to wait: that is the executor's.
 #pragma once
 #include <vector>
@@ -11,11 +13,11 @@ namespace gyre::engine {
 
 class HostMachine {
  public:
-  /// `fifos`: by peer rank, null for this rank itself.
-  HostMachine(Rank rank, uint32_t channel, std::vector<transport::Fifo*> fifos);
+  /// `fifos`: of the channel, by peer rank, null for this rank itself.
+  HostMachine(Rank rank, uint32_t channel, uint32_t strand, std::vector<transport::Fifo*> fifos);
 
-  /// Prepares a run. `word` travels with every message and must arrive with every message.
-  void bind(const Plan& plan, uint64_t word, const void* input, void* output);
+  /// Prepares a run. `word` travels with every message and must arrive with every message. `scratch`: Plan::scratch() elements.
+  void bind(const Plan& plan, uint64_t word, const Buffers& buffers, std::byte* scratch);
   /// Runs steps until one can't, at most `limit`; true if any ran.
   bool run(size_t limit = SIZE_MAX);
   /// All steps have run and no message is read from this rank's memory any more.
@@ -24,6 +26,7 @@ class HostMachine {
   /// What it waits for, where it waits, and the step; null when all steps have run.
   schedule::Blocked blocked() const { return blocked_; }
   const schedule::Position& position() const { return position_; }
+  const schedule::Program& program() const { return *program_; }
   const schedule::Step* step() const { return position_.round < plan_->rounds() ? &program_->steps[position_.cursor.step] : nullptr; }
   /// Who sent a message of another call; -1: nobody.
   Rank mismatched() const { return mismatched_; }
@@ -58,6 +61,7 @@ class HostMachine {
 
   Rank rank_;
   uint32_t channel_;
+  uint32_t strand_;
   std::vector<transport::Fifo*> fifos_;
   Posting posting_;
   Combine combine_;
@@ -66,7 +70,7 @@ class HostMachine {
   const schedule::Program* program_ = nullptr;
   const schedule::Fact* facts_ = nullptr;
   uint64_t word_ = 0;
-  std::byte* buffers_[2] = {};  // input (never written), output
+  std::byte* buffers_[3] = {};  // input (never written), output, scratch
   size_t element_ = 1;
 
   schedule::Position position_;

@@ -1,27 +1,30 @@
 // A call made concrete: a verified schedule, an element count, type and operation. Holds what every step needs to know of sizes: where a
-// chunk begins, how it is cut into slices and the slices into rounds. Made once per (count, type, op, algorithm) and kept.
+// chunk begins, how it is cut into slices and the slices into rounds. Made once per call and algorithm, and kept.
 #pragma once
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "base/types.h"
+#include "engine/arguments.h"
+#include "schedule/cut.h"
 #include "schedule/verify.h"
+#include "topo/shape.h"
 #include "transport/transport.h"
 
 namespace gyre::engine {
 
-/// A schedule with its proofs, out of place and in place.
+/// A schedule with its proofs, out of place and, where the collective has that, in place.
 struct Proven {
   schedule::Schedule schedule;
   schedule::Proof proof;
+  topo::Shape shape;    ///< that it was made for
   uint32_t slices = 1;  ///< of a chunk in flight together, for which deadlock freedom was proven
 };
 
 /// Verifies a schedule for connections of these slots, buffered and posted, in place and not.
 Result<std::shared_ptr<const Proven>> prove(schedule::Schedule, const transport::Slots&);
 /// Builds and fuses the family's schedule, and verifies it.
-Result<std::shared_ptr<const Proven>> prove(std::string_view family, int ranks, uint32_t channels, const transport::Slots&);
+Result<std::shared_ptr<const Proven>> prove(std::string_view family, const topo::Shape&, const transport::Slots&);
 
 /// Elements [first, first + count) of a buffer.
 struct Piece {
@@ -29,44 +32,41 @@ struct Piece {
   size_t count = 0;
 };
 
-struct Call {
-  Collective collective = Collective::all_reduce;
-  size_t count = 0;
-  DataType type = DataType::float32;
-  ReduceOp op = ReduceOp::sum;
-
-  bool operator==(const Call&) const = default;
-};
-
 class Plan {
  public:
-  /// `unit_bytes`: what the bounds of chunks and slices are multiples of; by default a cache line.
-  Plan(std::shared_ptr<const Proven> proven, const Call& call, size_t slot_bytes, size_t unit_bytes = 64);
+  /// `unit_bytes`: what the bounds of chunks and slices are multiples of, unless a message of so many chunks must have smaller ones; by
+  /// default a cache line. Error: a message of an element per chunk does not fit a slot, or there would be too many slices.
+  static Result<Plan> make(std::shared_ptr<const Proven> proven, const Call& call, size_t slot_bytes, size_t unit_bytes = 64);
 
   const schedule::Schedule& schedule() const { return proven_->schedule; }
   const schedule::Proof& proof() const { return proven_->proof; }
+  const topo::Shape& shape() const { return proven_->shape; }
   const Call& call() const { return call_; }
-  uint32_t slices() const { return slices_; }  ///< per round
-  uint32_t rounds() const { return rounds_; }
+  uint32_t slices() const { return cut_.slices; }  ///< per round
+  uint32_t rounds() const { return cut_.rounds; }
   uint64_t hash() const { return hash_; }
-  /// "count=8 type=float op=sum algorithm=ring": what all ranks must agree on.
+  /// "all_reduce count=8 type=float op=sum algorithm=ring": what all ranks must agree on.
   const std::string& text() const { return text_; }
+  /// Elements of a rank's scratch.
+  size_t scratch() const { return (schedule().scratch + schedule().chunks - 1) / schedule().chunks * call_.count; }
 
-  /// Slice `slice` of a chunk, counted over all rounds.
+  /// Slice `slice` of a chunk of any buffer, counted over all rounds; elements from the buffer's beginning.
   Piece piece(uint32_t chunk, uint32_t slice) const {
-    const size_t first = bounds_[chunk] + slice * slice_elements_;
-    const size_t end = bounds_[chunk + 1];
+    const uint32_t chunks = schedule().chunks;
+    const size_t block = chunk / chunks * call_.count;
+    const size_t first = block + bounds_[chunk % chunks] + size_t{slice} * cut_.slice_elements;
+    const size_t end = block + bounds_[chunk % chunks + 1];
     if (first >= end) return {end, 0};
-    return {first, end - first < slice_elements_ ? end - first : slice_elements_};
+    return {first, end - first < cut_.slice_elements ? end - first : cut_.slice_elements};
   }
 
  private:
+  Plan(std::shared_ptr<const Proven> proven, const Call& call) : proven_(std::move(proven)), call_(call) {}
+
   std::shared_ptr<const Proven> proven_;
   Call call_;
   std::vector<size_t> bounds_;  // chunk c is [bounds_[c], bounds_[c+1])
-  size_t slice_elements_ = 1;
-  uint32_t slices_ = 1;
-  uint32_t rounds_ = 1;
+  schedule::Cut cut_;
   uint64_t hash_ = 0;
   std::string text_;
 };

@@ -9,24 +9,24 @@ Posting::Posting(std::span<transport::Fifo* const> fifos) : fifos_(fifos.begin()
   holds_.reserve(fifos_.size() * 256);  // GYRE_SLOTS at its most
 }
 
-void Posting::bind(const Plan& plan, const schedule::Program& program, uint64_t word, std::byte* output, bool in_place) {
-  announcer_.bind(program, plan.slices(), plan.rounds(), in_place);
+void Posting::bind(const Plan& plan, const schedule::Program& program, uint64_t word, std::span<std::byte* const> buffers, bool in_place) {
+  announcer_.bind(program, {plan.schedule().layout(), plan.schedule().scratch, in_place}, plan.slices(), plan.rounds());
   plan_ = &plan;
   word_ = word;
-  output_ = output;
+  buffers_ = buffers;
 }
 
 bool Posting::expect(Rank peer, const schedule::Step& step, const schedule::Position& at) {
   size_t total = 0;
   for (uint32_t i = 0; i < step.flow().count; ++i) total += bytes(piece(step.flow()[i], at));
-  std::byte* destination = schedule::lands(step) ? address(piece(step.dst.first, at)) : nullptr;
+  std::byte* destination = schedule::lands(step) ? address(step.dst.buffer, piece(step.dst.first, at)) : nullptr;
   return fifos_[static_cast<size_t>(peer)]->expect(word_, destination, total);
 }
 
 bool Posting::held(const schedule::Chunks& dst, const schedule::Position& at) {
   for (uint32_t i = 0; i < dst.count; ++i) {
     const Piece p = piece(dst[i], at);
-    if (held(address(p), bytes(p))) return true;
+    if (held(address(dst.buffer, p), bytes(p))) return true;
   }
   return false;
 }

@@ -18,7 +18,7 @@ class Posting {
   /// False: no connection is direct, and nothing below needs to be called.
   bool needed() const { return needed_; }
 
-  void bind(const Plan& plan, const schedule::Program& program, uint64_t word, std::byte* output, bool in_place);
+  void bind(const Plan& plan, const schedule::Program& program, uint64_t word, std::span<std::byte* const> buffers, bool in_place);
   /// Announces what will arrive, as far ahead of `now` as memory and connections allow.
   void announce(const schedule::Position& now) { announcer_.run(*this, plan_->schedule(), now); }
   /// `fifo`'s last message is being read from these bytes.
@@ -44,7 +44,9 @@ class Posting {
     return plan_->piece(chunk, at.round * plan_->slices() + at.cursor.slice);
   }
   size_t bytes(Piece piece) const { return piece.count * size_of(plan_->call().type); }
-  std::byte* address(Piece piece) const { return output_ + piece.first * size_of(plan_->call().type); }
+  std::byte* address(schedule::Buffer buffer, Piece piece) const {
+    return buffers_[static_cast<size_t>(buffer)] + piece.first * size_of(plan_->call().type);
+  }
 
   std::vector<transport::Fifo*> fifos_;
   bool needed_ = false;
@@ -52,7 +54,7 @@ class Posting {
   schedule::Announcer announcer_;
   const Plan* plan_ = nullptr;
   uint64_t word_ = 0;
-  std::byte* output_ = nullptr;
+  std::span<std::byte* const> buffers_;  // by schedule::Buffer
 };
 
 }  // namespace gyre::engine

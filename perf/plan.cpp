@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include "base/text.h"
 #include "engine/plan.h"
 #include "perf/commands.h"
 #include "schedule/fuse.h"
@@ -15,16 +14,9 @@ std::string counted(size_t number, std::string_view noun) { return fmt::format("
 }  // namespace
 
 int plan(const std::string& family, int ranks, uint32_t channels, bool unfused, const Config& config) {
-  const topo::Family* found = topo::family_named(family);
-  if (found == nullptr) {
-    std::vector<std::string_view> names;
-    for (const topo::Family& f : topo::families()) names.push_back(f.name);
-    const std::string_view near = nearest(family, names);
-    return complain({Code::invalid_argument, fmt::format("plan {}: must be one of {}{}", family, fmt::join(names, ", "),
-                                                         near.empty() ? "" : fmt::format("; did you mean {}?", near))});
-  }
-  schedule::Schedule made = found->make(ranks, channels);
-  if (!unfused) made = schedule::fuse(std::move(made));
+  auto built = topo::make(family, {Collective::all_reduce, ranks, channels, 0, {}});
+  if (!built) return complain(built.error());
+  schedule::Schedule made = unfused ? *std::move(built) : schedule::fuse(*std::move(built));
   fmt::print("{} all-reduce, {}, {}, {}\n", family, counted(static_cast<size_t>(ranks), "rank"), counted(channels, "channel"),
              counted(made.chunks, "chunk"));
   fmt::print("s send, c copy, r receive, rr receive and reduce; <from >to in[chunk] =out[chunk]\n\n{}\n", schedule::print(made));

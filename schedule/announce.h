@@ -1,7 +1,7 @@
 // The order in which posted receives are announced: ahead of their steps, so that data flows while earlier steps run, but each at the
 // earliest when nothing before it still needs its memory. One rule for the run and for its proof.
 #pragma once
-#include <algorithm>
+#include <cstdint>
 #include <vector>
 
 #include "schedule/run.h"
@@ -11,13 +11,16 @@ namespace gyre::schedule {
 /// Only a plain receive of one chunk has its place in user memory; what is to be reduced arrives in a slot.
 inline bool lands(const Step& step) { return step.from.count == 1 && !step.reduces() && step.dst.count == 1; }
 
+/// [step]: the last earlier step of the program that touches what a receive that lands there writes; -1: none, or it does not land.
+std::vector<int64_t> last_accesses(const Program&, const Cells&);
+
 class Announcer {
  public:
   /// Starts a run of the program. Allocates only when the program is another than before.
-  void bind(const Program& program, uint32_t slices, uint32_t rounds, bool in_place) {
-    if (&program != program_ || in_place != in_place_) find_last_accesses(program, in_place);
+  void bind(const Program& program, const Cells& cells, uint32_t slices, uint32_t rounds) {
+    if (&program != program_ || cells != cells_) last_access_ = last_accesses(program, cells);
     program_ = &program;
-    in_place_ = in_place;
+    cells_ = cells;
     slices_ = slices;
     rounds_ = rounds;
     next_ = {};
@@ -52,28 +55,9 @@ class Announcer {
     const int64_t last = last_access_[next_.cursor.step];
     return last < 0 || Position{next_.round, {static_cast<uint32_t>(last), next_.cursor.slice}}.before(now);
   }
-  void find_last_accesses(const Program& program, bool in_place) {
-    const auto touches = [in_place](const Chunks& chunks, const Chunks& written) {
-      if (!in_place && chunks.buffer != written.buffer) return false;
-      for (uint32_t i = 0; i < chunks.count; ++i) {
-        for (uint32_t j = 0; j < written.count; ++j) {
-          if (chunks[i] == written[j]) return true;
-        }
-      }
-      return false;
-    };
-    last_access_.assign(program.steps.size(), -1);
-    for (size_t i = 0; i < program.steps.size(); ++i) {
-      if (!lands(program.steps[i])) continue;
-      const Chunks& written = program.steps[i].dst;
-      for (size_t j = i; j-- > 0 && last_access_[i] < 0;) {
-        if (touches(program.steps[j].src, written) || touches(program.steps[j].dst, written)) last_access_[i] = static_cast<int64_t>(j);
-      }
-    }
-  }
 
   const Program* program_ = nullptr;
-  bool in_place_ = false;
+  Cells cells_;
   uint32_t slices_ = 1;
   uint32_t rounds_ = 1;
   Position next_;                     // the first step whose messages are not all announced

@@ -8,7 +8,8 @@ namespace gyre::schedule {
 namespace {
 
 std::string text(const Chunks& chunks) {
-  const std::string_view buffer = chunks.buffer == Buffer::input ? "in" : "out";
+  constexpr std::string_view names[] = {"in", "out", "tmp"};
+  const std::string_view buffer = names[static_cast<size_t>(chunks.buffer)];
   if (chunks.count == 1) return fmt::format("{}[{}]", buffer, chunks.first);
   return fmt::format("{}[{}..{}{}]", buffer, chunks.first, chunks[chunks.count - 1],
                      chunks.stride == 1 ? "" : fmt::format(" by {}", chunks.stride));
@@ -27,13 +28,16 @@ std::string describe(const Schedule& schedule, const Step& step) {
 
 std::string print(const Schedule& schedule) {
   std::string out;
-  for (uint32_t channel = 0; channel < schedule.channels; ++channel) {
-    if (schedule.channels > 1) out += fmt::format("channel {}\n", channel);
+  for (uint32_t table = 0; table < schedule.channels * schedule.strands; ++table) {
+    const uint32_t channel = table / schedule.strands;
+    const uint32_t strand = table % schedule.strands;
+    if (schedule.channels > 1) out += fmt::format("channel {}{}", channel, schedule.strands > 1 ? ", " : "\n");
+    if (schedule.strands > 1) out += fmt::format("strand {}\n", strand);
     std::vector<std::vector<std::string>> columns;
     size_t lines = 0;
     for (Rank rank = 0; rank < schedule.ranks; ++rank) {
       auto& column = columns.emplace_back();
-      for (const Step& step : schedule.program(rank, channel).steps) column.push_back(describe(schedule, step));
+      for (const Step& step : schedule.program(rank, channel, strand).steps) column.push_back(describe(schedule, step));
       lines = std::max(lines, column.size());
     }
     std::vector<size_t> widths;

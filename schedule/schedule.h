@@ -1,75 +1,104 @@
-// A Schedule: for every rank and channel a program of steps, symbolic in size (a buffer is `chunks` pieces, whatever its bytes). Plain
-// data, made by a Builder, proven by verify.h, run by run.h. It knows nothing of buffers, streams or sockets.
+// A Schedule: for every rank, channel and strand a program of steps, symbolic in size (a block is `chunks` pieces, whatever its bytes).
+// Plain data, made by a Builder, proven by verify.h, run by run.h. It knows nothing of buffers, streams or sockets.
 #pragma once
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/types.h"
+#include "schedule/layout.h"
 #include "schedule/step.h"
 
 namespace gyre::schedule {
 
-/// The steps of one rank on one channel, run in order.
+/// The steps of one rank on one strand of a channel, run in order. Strands of a rank run side by side: a tree's way up and its way down
+/// are two, else a chunk could not go up while another comes down. Between two ranks, in one direction, a channel has one strand that
+/// sends and one that receives, and their messages are matched by order.
 struct Program {
   Rank rank = 0;
   uint32_t channel = 0;
+  uint32_t strand = 0;
   std::vector<Step> steps;
+
+  bool operator==(const Program&) const = default;
 };
 
+/// Chunk i of any buffer belongs to channel i % channels; channels share nothing.
 struct Schedule {
   std::string family;
   Collective collective = Collective::all_reduce;
   int ranks = 1;
+  Rank root = 0;
   uint32_t channels = 1;
-  uint32_t chunks = 1;            ///< pieces of input and of output
-  std::vector<Program> programs;  ///< [channel * ranks + rank]
+  uint32_t strands = 1;           ///< of a channel
+  uint32_t chunks = 1;            ///< pieces of a block
+  uint32_t scratch = 0;           ///< chunks of a rank's scratch
+  std::vector<Program> programs;  ///< [(channel * strands + strand) * ranks + rank]
   std::vector<Rank> peer_table;
 
+  Layout layout() const { return {collective, ranks, root, chunks}; }
   std::span<const Rank> peers(Peers list) const { return {peer_table.data() + list.first, list.count}; }
-  const Program& program(Rank rank, uint32_t channel) const {
-    return programs[channel * static_cast<size_t>(ranks) + static_cast<size_t>(rank)];
+  const Program& program(Rank rank, uint32_t channel, uint32_t strand = 0) const {
+    return programs[(size_t{channel} * strands + strand) * static_cast<size_t>(ranks) + static_cast<size_t>(rank)];
   }
   /// Chunks in the longest message.
   uint32_t longest_message() const;
+  bool operator==(const Schedule&) const = default;
 };
 
-/// Writes a Schedule. Messages between two ranks on a channel are matched by their order.
+/// Writes a Schedule, in one of two ways.
 ///
-/// Two ways to write: step() gives a step as it is; reduce() and copy() say what flows between two ranks, round by round, and the
-/// builder knows where each rank has its current value of a chunk. A round's sends are emitted before its receives, else a rank
-/// would wait although it has data to send.
+/// step() gives a step as it is, on the channel and strand that were chosen last.
+///
+/// reduce() and copy() say what flows between two ranks, round by round, on strand 0; the builder knows where each rank has its value
+/// of a chunk, and gives it a place in scratch where the rank's output has none. They name chunks as the larger of input and output
+/// does, so that chunk b * chunks + k is piece k of rank b's block wherever there are blocks. Not for all-to-all, in which every pair
+/// of ranks has a block. A round's sends are emitted before its receives, else a rank would wait although it has data to send.
 class Builder {
  public:
-  Builder(std::string family, int ranks, uint32_t channels, uint32_t chunks);
+  Builder(std::string family, const Layout&, uint32_t channels, uint32_t strands = 1);
 
-  /// All that follows is on this channel.
-  void channel(uint32_t channel) { channel_ = channel; }
+  /// All that follows is on this channel and strand.
+  void channel(uint32_t channel, uint32_t strand = 0) { channel_ = channel, strand_ = strand; }
   void step(Rank rank, std::span<const Rank> from, Chunks src, Chunks dst, std::span<const Rank> to, uint32_t place = 0);
 
-  /// `to` adds `from`'s value of the chunk to its own.
-  void reduce(Rank from, Rank to, uint32_t chunk) { flow(from, to, chunk, true); }
-  /// `to` takes over `from`'s value of the chunk.
-  void copy(Rank from, Rank to, uint32_t chunk) { flow(from, to, chunk, false); }
+  /// `to` adds `from`'s values of the chunks to its own.
+  void reduce(Rank from, Rank to, Chunks chunks) { flow(from, to, chunks, true); }
+  /// `to` takes over `from`'s values of the chunks.
+  void copy(Rank from, Rank to, Chunks chunks) { flow(from, to, chunks, false); }
   void round();
 
-  /// The schedule; chunks whose output nothing has written are copied from the input (the only rank of a job).
+  /// Where the rank has its values of these chunks now; what lies in several buffers is first brought into one by a copy.
+  Chunks current(Rank rank, Chunks chunks);
+  /// Where the rank is to put values of these chunks: its output where that has room for all, else its scratch.
+  Chunks room(Rank rank, Chunks chunks) const;
+
+  /// The schedule; chunks of outputs that nothing has written are copied from where the rank has them.
   Schedule build() &&;
 
  private:
-  void flow(Rank from, Rank to, uint32_t chunk, bool reduces);
+  void flow(Rank from, Rank to, Chunks chunks, bool reduces);
   Peers list(std::span<const Rank>);
-  Program& program(Rank rank) { return schedule_.programs[channel_ * static_cast<size_t>(schedule_.ranks) + static_cast<size_t>(rank)]; }
-  size_t index(Rank rank, uint32_t chunk) const { return static_cast<size_t>(rank) * schedule_.chunks + chunk; }
+  Program& program(Rank rank) {
+    return schedule_
+        .programs[(size_t{channel_} * schedule_.strands + strand_) * static_cast<size_t>(schedule_.ranks) + static_cast<size_t>(rank)];
+  }
+  void wrote(Rank rank, const Chunks& dst);
+  uint32_t named(Rank rank, Buffer buffer, uint32_t chunk) const;
+  Chunks in_buffer(Rank rank, Buffer buffer, Chunks chunks) const;
+  size_t index(Rank rank, uint32_t chunk) const { return static_cast<size_t>(rank) * named_ + chunk; }
 
   struct Receive {
     Rank rank;
     Step step;
   };
   Schedule schedule_;
+  Layout layout_;
+  uint32_t named_;  // chunks of the larger of input and output
   uint32_t channel_ = 0;
+  uint32_t strand_ = 0;
   std::vector<Buffer> current_;    // [rank, chunk]: where the rank's value is
-  std::vector<bool> written_;      // [rank, chunk]: output has been written
+  std::vector<bool> written_;      // [rank, chunk]: is in the output
   std::vector<Receive> receives_;  // of this round
 };
 

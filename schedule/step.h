@@ -7,8 +7,9 @@
 
 namespace gyre::schedule {
 
-/// Index into the table of buffers that an execution binds; in place, input and output are the same memory.
-enum class Buffer : uint8_t { input, output };
+/// Index into the table of buffers that an execution binds; in place, input and output share memory (layout.h). Scratch is the
+/// library's own, for what is neither.
+enum class Buffer : uint8_t { input, output, scratch };
 
 /// `count` chunks of a buffer: first, first + stride, …; none: absent.
 struct Chunks {
@@ -19,6 +20,16 @@ struct Chunks {
 
   bool present() const { return count != 0; }
   uint32_t operator[](uint32_t i) const { return first + i * stride; }
+  bool contains(uint32_t chunk) const {
+    return count != 0 && chunk >= first && (chunk - first) % stride == 0 && (chunk - first) / stride < count;
+  }
+  bool shares(const Chunks& other) const {
+    if (!present() || !other.present() || first > other[other.count - 1] || other.first > (*this)[count - 1]) return false;
+    for (uint32_t i = 0; i < count; ++i) {
+      if (other.contains((*this)[i])) return true;
+    }
+    return false;
+  }
   bool operator==(const Chunks&) const = default;
 };
 
@@ -26,6 +37,8 @@ struct Chunks {
 struct Peers {
   uint32_t first = 0;
   uint32_t count = 0;
+
+  bool operator==(const Peers&) const = default;
 };
 
 struct Step {
@@ -39,6 +52,7 @@ struct Step {
   bool reduces() const { return sources() > 1; }
   /// The chunks that flow; every step names them by src or dst, else the size of its message would be unknown.
   const Chunks& flow() const { return dst.present() ? dst : src; }
+  bool operator==(const Step&) const = default;
 };
 
 /// "s", "c", "cs", "r" (receive into dst), "rs", "rcs", "rrc", "rrs", "rrcs": receive, reduce, copy, send.

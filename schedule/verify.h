@@ -1,8 +1,9 @@
-// The proof that precedes every run: interprets a schedule with expressions in place of data. Every output chunk must hold each rank's
-// part exactly once, in the same association on every rank; nothing is read before it is written; no message is left over; and with the
-// given credits and slices no interleaving deadlocks (see run.h). A schedule that does not pass is not run.
+// The proof that precedes every run, in three questions: does the schedule compute the collective (meaning.h), are all accesses to memory
+// ordered (order.h), and does it never get stuck (flow.h). A schedule that does not pass is not run.
 #pragma once
+#include <array>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "base/result.h"
@@ -10,8 +11,12 @@
 
 namespace gyre::schedule {
 
-/// How connections carry messages: buffered through slots, or posted: the source of a send is read until its receiver has run.
-enum class Mode : uint8_t { buffered, posted };
+/// How connections carry messages.
+enum class Mode : uint8_t {
+  buffered,  ///< through slots: when a step has run, its messages have left the sender's memory
+  posted,    ///< from the sender's memory, into the receiver's where the receive is a plain one, any time after the receive is announced
+  mapped,    ///< the receiver reads the sender's memory in its own step
+};
 
 struct Conditions {
   uint32_t credits = 2;  ///< messages under way on a connection
@@ -30,7 +35,26 @@ struct Proof {
   std::vector<std::vector<Fact>> facts;  ///< [program][step]
 };
 
-/// Error: Code::internal with the chunk, rank and step that break the rule.
+/// Proves one schedule under several conditions, which costs less than proving it anew for each: what a schedule means depends on where
+/// memory is shared, the order of accesses also on the mode, and only the last question on credits and slices.
+class Verifier {
+ public:
+  /// Keeps a reference to the schedule.
+  explicit Verifier(const Schedule&);
+  Verifier(Verifier&&) noexcept;
+  Verifier& operator=(Verifier&&) = delete;
+  ~Verifier();
+
+  /// Error: Code::internal with the chunk, rank, channel, strand and step that break the rule.
+  Result<Proof> run(const Conditions&);
+
+ private:
+  struct Known;
+  const Schedule& schedule_;
+  std::unique_ptr<Known> known_;
+};
+
+/// Under one condition.
 Result<Proof> verify(const Schedule&, const Conditions&);
 
 }  // namespace gyre::schedule

@@ -1,21 +1,102 @@
 #include "topo/algorithms.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <array>
+
+#include "base/text.h"
+#include "topo/families.h"
 
 namespace gyre::topo {
 namespace {
 
-constexpr std::array<Family, 3> all{{{"ring", ring}, {"naive", naive}, {"one_shot", one_shot}}};
+// Sets of collectives. In a scope of their own: elsewhere in this folder the same names are functions'.
+struct Has {
+  using enum Collective;
+
+  static constexpr auto everything = all_collectives();
+  static constexpr std::array rings{all_reduce, reduce_scatter, all_gather, broadcast, reduce};
+  static constexpr std::array one_hop{all_reduce, reduce_scatter, all_gather, all_to_all};
+};
+
+constexpr std::array table{
+    Family{.name = "naive", .sentence = "a parameter server; the baseline", .collectives = Has::everything, .make = naive},
+    Family{.name = "ring", .sentence = "around a ring; the least traffic", .collectives = Has::rings, .make = ring},
+    Family{.name = "one_shot", .sentence = "everybody to everybody in one hop", .collectives = Has::one_hop, .make = one_shot},
+};
+
+// "only reduce_scatter and all_gather".
+std::string only(std::span<const Collective> has) {
+  std::string list;
+  for (size_t i = 0; i < has.size(); ++i) {
+    list += i == 0 ? "" : i + 1 == has.size() ? " and " : ", ";
+    list += gyre::name(has[i]);
+  }
+  return "only " + list;
+}
+
+// What makes no sense for any family.
+std::string senseless(const Shape& shape) {
+  if (shape.ranks < 1) return fmt::format("{} ranks", shape.ranks);
+  if (shape.channels < 1 || shape.channels > 64) return fmt::format("{} channels; 1 to 64 are possible", shape.channels);
+  if (rooted(shape.collective) && (shape.root < 0 || shape.root >= shape.ranks)) {
+    return fmt::format("root {} of {} ranks", shape.root, shape.ranks);
+  }
+  int64_t cells = 1;
+  for (const int extent : shape.grid) {
+    if (extent < 1) return fmt::format("a grid of {}", fmt::join(shape.grid, "x"));
+    cells = std::min<int64_t>(cells * extent, INT32_MAX);
+  }
+  if (!shape.grid.empty() && cells != shape.ranks) return fmt::format("a grid of {} for {} ranks", fmt::join(shape.grid, "x"), shape.ranks);
+  return {};
+}
 
 }  // namespace
 
-std::span<const Family> families() { return all; }
+std::span<const Family> families() { return table; }
 
 const Family* family_named(std::string_view name) {
-  for (const Family& family : all) {
+  for (const Family& family : table) {
     if (family.name == name) return &family;
   }
   return nullptr;
+}
+
+bool Family::has(Collective collective) const { return std::ranges::find(collectives, collective) != collectives.end(); }
+
+bool lacks_nodes(const Family& family, const Shape& shape) {
+  return family.grid == GridUse::nodes && family.has(shape.collective) && shape.ranks > 1 && shape.grid.size() != 2;
+}
+
+std::string refusal(const Family& family, const Shape& shape) {
+  if (std::string reason = senseless(shape); !reason.empty()) return reason;
+  if (!family.has(shape.collective)) return only(family.collectives);
+  return lacks_nodes(family, shape) ? "needs a grid {ranks of a node, nodes}" : "";
+}
+
+Result<schedule::Schedule> make(std::string_view name, const Shape& shape) {
+  const Family* family = family_named(name);
+  if (family == nullptr) {
+    std::vector<std::string_view> names;
+    names.reserve(table.size());
+    for (const Family& f : table) names.push_back(f.name);
+    const std::string_view near = nearest(name, names);
+    return Error{Code::invalid_argument, fmt::format("there is no algorithm '{}': must be one of {}{}", name, fmt::join(names, ", "),
+                                                     near.empty() ? "" : fmt::format("; did you mean {}?", near))};
+  }
+  if (const std::string reason = refusal(*family, shape); !reason.empty()) {
+    return Error{Code::invalid_argument, fmt::format("{} has no {}: {}", name, text(shape), reason)};
+  }
+  return family->make(shape);
+}
+
+std::string text(const Shape& shape) {
+  std::string out = fmt::format("{} for {} rank{}", gyre::name(shape.collective), shape.ranks, shape.ranks == 1 ? "" : "s");
+  if (!shape.grid.empty()) out += fmt::format(" ({})", fmt::join(shape.grid, "x"));
+  if (shape.channels != 1) out += fmt::format(", {} channels", shape.channels);
+  if (rooted(shape.collective)) out += fmt::format(", root {}", shape.root);
+  return out;
 }
 
 }  // namespace gyre::topo

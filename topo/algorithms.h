@@ -1,29 +1,46 @@
-// The families of schedules. Each is a function from a shape to a Schedule and knows nothing of buffers, streams or sockets.
+// The families of schedules. Each is a function from a shape to a Schedule and knows nothing of buffers, streams or sockets. What is to be
+// known of a family stands here, as data: nobody asks for its name.
 #pragma once
 #include <optional>
 #include <span>
 #include <string_view>
 
+#include "base/result.h"
 #include "schedule/schedule.h"
+#include "topo/grid.h"
+#include "topo/shape.h"
 
 namespace gyre::topo {
 
-/// All-reduce around the ring 0 → 1 → … → 0, unfused: reduce-scatter, then all-gather; 2(ranks-1) messages of 1/ranks of the buffer.
-/// Each channel runs it on chunks of its own. Index rule: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms" (2009), as NCCL
-/// runs it.
-schedule::Schedule ring(int ranks, uint32_t channels);
-/// All-reduce by a parameter server: rank 0 receives all, reduces in rank order, and sends the result to everybody. The baseline.
-schedule::Schedule naive(int ranks, uint32_t channels);
-/// All-reduce in one hop: every rank sends its input to all others and reduces in rank order for itself.
-schedule::Schedule one_shot(int ranks, uint32_t channels);
+/// What a shape's grid means to a family.
+enum class GridUse : uint8_t {
+  none,     ///< nothing
+  lines,    ///< lines to go along
+  factors,  ///< the same, but short ones are best: prime numbers of ranks
+  nodes,    ///< {ranks of a node, nodes}, without which there is no schedule
+};
 
 struct Family {
   std::string_view name;
-  schedule::Schedule (*make)(int ranks, uint32_t channels);
+  std::string_view sentence;  ///< for people who choose
+  std::span<const Collective> collectives;
+  schedule::Schedule (*make)(const Shape&);
+
+  GridUse grid = GridUse::none;
+  uint32_t channels = 1;  ///< of the schedule, for each of the shape
+
+  bool has(Collective) const;
 };
 
 std::span<const Family> families();
 /// Null when no family has this name.
 const Family* family_named(std::string_view name);
+
+/// Why there is no such schedule: a shape that makes no sense for anybody (ranks, channels, root, grid), or that the family lacks.
+std::string refusal(const Family&, const Shape&);
+/// The family has a schedule for this shape once that has a grid of nodes.
+bool lacks_nodes(const Family&, const Shape&);
+/// The family's schedule, unfused. Error: invalid_argument with the refusal, or a family that does not exist, with the nearest name.
+Result<schedule::Schedule> make(std::string_view family, const Shape&);
 
 }  // namespace gyre::topo

@@ -1,24 +1,29 @@
-#include "topo/algorithms.h"
+#include "topo/bucket.h"
+#include "topo/families.h"
+#include "topo/tree.h"
 
 namespace gyre::topo {
+namespace {
 
-schedule::Schedule ring(int ranks, uint32_t channels) {
-  const auto n = static_cast<uint32_t>(ranks);
-  schedule::Builder b("ring", ranks, channels, channels * n);
-  for (uint32_t channel = 0; channel < channels; ++channel) {
-    b.channel(channel);
-    const auto chunk = [&](Rank index) { return channel * n + static_cast<uint32_t>((index % ranks + ranks) % ranks); };
-    const auto next = [&](Rank r) { return (r + 1) % ranks; };
-    for (int s = 0; s < ranks - 1; ++s) {  // reduce-scatter: rank r ends with the whole sum of chunk r+1
-      for (Rank r = 0; r < ranks; ++r) b.reduce(r, next(r), chunk(r - s));
-      b.round();
-    }
-    for (int s = 0; s < ranks - 1; ++s) {  // all-gather
-      for (Rank r = 0; r < ranks; ++r) b.copy(r, next(r), chunk(r + 1 - s));
-      b.round();
-    }
+// From the root around the ring, or to it.
+Tree chain(const Shape& shape, bool backwards) {
+  Tree tree(shape.ranks);
+  const auto at = [&](int hops) { return (shape.root + (backwards ? shape.ranks - hops : hops)) % shape.ranks; };
+  for (int hops = 1; hops < shape.ranks; ++hops) {
+    if (shape.collective == Collective::broadcast) tree.add(at(hops - 1), at(hops));
+    if (shape.collective == Collective::reduce) tree.add(at(hops + 1), at(hops));
   }
-  return std::move(b).build();
+  for (Tree::Node& node : tree.nodes) node.place = static_cast<uint32_t>(node.children.size());
+  return tree;
+}
+
+}  // namespace
+
+schedule::Schedule ring(const Shape& shape) {
+  if (!rooted(shape.collective)) return bucket_over("ring", shape, *ring_lines(shape));
+  std::vector<Tree> chains;
+  for (uint32_t c = 0; c < shape.channels; ++c) chains.push_back(chain(shape, c % 2 == 1));
+  return along_trees("ring", shape, chains);
 }
 
 }  // namespace gyre::topo

@@ -7,21 +7,20 @@
 #include "perf/reference.h"
 #include "test/catch.h"
 #include "test/ranks.h"
+#include "test/text.h"
 
 using namespace gyre;
 using namespace gyre::engine;
 using gyre::test::all_configured;
 using gyre::test::configured;
+using gyre::test::contains;
+using gyre::test::error_of;
 using gyre::test::run_ranks;
 using gyre::test::Words;
 
 namespace {
 
-bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
-
 const auto over_loopback = all_configured({"GYRE_TRANSPORT=loopback"});
-
-std::string error_of(const Status& status) { return status ? "" : status.error().what; }
 
 /// A right call of 100 floats; empty when its result is right.
 std::string works(Communicator& communicator) {
@@ -73,7 +72,7 @@ Words told_of(int ranks, const Different& different) {
 
 }  // namespace
 
-TEST_CASE("a wrong argument is named, and the communicator works afterwards") {
+TEST_CASE("a wrong argument is named, and the communicator works afterwards", "[transport]") {
   CHECK(told([](Communicator& c, float*, float* b) { return c.all_reduce(nullptr, b, 8, DataType::float32, ReduceOp::sum); }) ==
         "all_reduce: null buffer for 8 elements");
   CHECK(told([](Communicator& c, float* a, float*) { return c.all_reduce(a, nullptr, 8, DataType::float32, ReduceOp::sum); }) ==
@@ -95,13 +94,13 @@ TEST_CASE("a wrong argument is named, and the communicator works afterwards") {
         "all_reduce: there is no operation 5");
 }
 
-TEST_CASE("what looks wrong and is not passes") {
+TEST_CASE("what looks wrong and is not passes", "[transport]") {
   CHECK(told([](Communicator& c, float*, float*) { return c.all_reduce(nullptr, nullptr, 0, DataType::float32, ReduceOp::sum); }).empty());
   CHECK(told([](Communicator& c, float* a, float*) { return c.all_reduce(a, a + 8, 8, DataType::float32, ReduceOp::sum); }).empty());
   CHECK(told([](Communicator& c, float* a, float*) { return c.all_reduce(a, a, 8, DataType::float32, ReduceOp::sum); }).empty());
 }
 
-TEST_CASE("calls that differ are an error on every rank, which names the rank and the difference") {
+TEST_CASE("calls that differ are an error on every rank, which names the rank and the difference", "[transport]") {
   for (const Different& different :
        {Different{"count", 999}, Different{"type", 1000, DataType::int32}, Different{"type", 1000, DataType::float64},
         Different{"op", 1000, DataType::float32, ReduceOp::max}, Different{"algorithm", 1000, DataType::float32, ReduceOp::sum, "one_shot"},
@@ -115,7 +114,7 @@ TEST_CASE("calls that differ are an error on every rank, which names the rank an
   }
 }
 
-TEST_CASE("after calls that differ every call returns that error") {
+TEST_CASE("after calls that differ every call returns that error", "[transport]") {
   const Words words = run_ranks(2, over_loopback, [](Communicator& communicator) {
     std::vector<float> data(100);
     const size_t count = communicator.rank() == 0 ? 100 : 99;
@@ -126,7 +125,7 @@ TEST_CASE("after calls that differ every call returns that error") {
   CHECK(words == Words{"", ""});
 }
 
-TEST_CASE("a rank that leaves early is named to those that wait for it") {
+TEST_CASE("a rank that leaves early is named to those that wait for it", "[transport]") {
   for (const int ranks : {2, 3}) {
     for (const Rank leaver : {0, 2}) {
       if (leaver >= ranks) continue;
@@ -145,7 +144,7 @@ TEST_CASE("a rank that leaves early is named to those that wait for it") {
   }
 }
 
-TEST_CASE("ranks that differ in an option that must be equal are told which") {
+TEST_CASE("ranks that differ in an option that must be equal are told which", "[transport]") {
   struct Option {
     const char* name;
     const char* most;
@@ -161,7 +160,7 @@ TEST_CASE("ranks that differ in an option that must be equal are told which") {
   }
 }
 
-TEST_CASE("a transport inside a host does not join ranks of different hosts, and says so") {
+TEST_CASE("a transport inside a host does not join ranks of different hosts, and says so", "[transport]") {
   for (const char* transport : {"shm", "loopback"}) {
     const auto config = [&](Rank rank) {
       return configured({fmt::format("GYRE_TRANSPORT={}", transport), fmt::format("GYRE_HOSTID=host{}", rank)});
@@ -176,7 +175,7 @@ TEST_CASE("a transport inside a host does not join ranks of different hosts, and
   }
 }
 
-TEST_CASE("an error says in which call, for what and in which step the rank was") {
+TEST_CASE("an error says in which call, for what and in which step the rank was", "[transport]") {
   const Words words = told_of(2, {"count", 999});
   CHECK(contains(words[0], "; rank 0 was in call 1, all_reduce count=1000 type=float op=sum algorithm=ring, waiting "));
   CHECK(contains(words[1], "; rank 1 was in call 1, all_reduce count=999 type=float op=sum algorithm=ring, waiting "));

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "engine/host_machine.h"
+#include "test/all_reduce.h"
 #include "test/catch.h"
 #include "test/engine/loopback_mesh.h"
 #include "topo/algorithms.h"
@@ -42,7 +43,7 @@ std::vector<State> golden_states() {
 
 std::shared_ptr<const Proven> unfused_ring() {
   auto proven = std::make_shared<Proven>();
-  proven->schedule = topo::ring(ring_ranks, 1);
+  proven->schedule = test::all_reduce("ring", ring_ranks, 1);
   proven->proof = *schedule::verify(proven->schedule, {2, 1, schedule::Mode::buffered, true});
   return proven;
 }
@@ -50,15 +51,16 @@ std::shared_ptr<const Proven> unfused_ring() {
 /// The states of all ranks before the first and after every step of the ring; a step of the ring is a send and a receive on every rank.
 template <class T>
 std::vector<State> run_step_by_step(const State& input, DataType type) {
-  const Plan plan(unfused_ring(), {Collective::all_reduce, elements, type, ReduceOp::sum}, 4096, sizeof(T));
+  const Plan plan = *Plan::make(unfused_ring(), {Collective::all_reduce, elements, type, ReduceOp::sum, 0}, 4096, sizeof(T));
   test::LoopbackMesh mesh(ring_ranks, {2, 4096});
   std::array<std::array<T, elements>, ring_ranks> memory{};
   std::vector<HostMachine> machines;
   for (size_t rank = 0; rank < ring_ranks; ++rank) {
     std::copy(input[rank].begin(), input[rank].end(), memory[rank].begin());
-    machines.emplace_back(static_cast<Rank>(rank), 0, mesh.fifos(rank));
+    machines.emplace_back(static_cast<Rank>(rank), 0, 0, mesh.fifos(rank));
   }
-  for (size_t rank = 0; rank < ring_ranks; ++rank) machines[rank].bind(plan, plan.hash(), memory[rank].data(), memory[rank].data());
+  for (size_t rank = 0; rank < ring_ranks; ++rank)
+    machines[rank].bind(plan, plan.hash(), {memory[rank].data(), memory[rank].data()}, nullptr);
   std::vector<State> states;
   const auto note = [&] {
     State& state = states.emplace_back();

@@ -1,4 +1,5 @@
-// Every schedule that differs from a given one in a single respect: a step dropped, two neighbours swapped, or an operand changed.
+// Every schedule that differs from a given one in a single respect: a step dropped, swapped with its neighbour or moved to another
+// strand, or an operand changed.
 #pragma once
 #include <string>
 #include <vector>
@@ -7,86 +8,100 @@
 
 namespace gyre::test {
 
-struct Mutant {
-  std::string what;
-  schedule::Schedule schedule;
-};
-
 class Mutants {
  public:
-  explicit Mutants(const schedule::Schedule& original) : original_(original) {
-    for (size_t program = 0; program < original.programs.size(); ++program) {
-      for (size_t step = 0; step < original.programs[program].steps.size(); ++step) {
-        drop(program, step);
-        swap(program, step);
-        change_chunks(program, step, &schedule::Step::src);
-        change_chunks(program, step, &schedule::Step::dst);
-        change_peers(program, step, original.programs[program].steps[step].from);
-        change_peers(program, step, original.programs[program].steps[step].to);
-        change_place(program, step);
+  explicit Mutants(const schedule::Schedule& original) : original_(original) {}
+
+  /// Calls f(what was changed, schedule) for each.
+  template <class F>
+  void each(F&& f) const {
+    for (size_t p = 0; p < original_.programs.size(); ++p) {
+      for (size_t s = 0; s < original_.programs[p].steps.size(); ++s) {
+        const auto with = [&](const std::string& what, auto change) {
+          schedule::Schedule mutant = original_;
+          change(mutant, mutant.programs[p].steps);
+          f("program " + std::to_string(p) + " step " + std::to_string(s) + ": " + what, mutant);
+        };
+        reorder(p, s, with);
+        for (const auto operand : {&schedule::Step::src, &schedule::Step::dst}) change_chunks(p, s, operand, with);
+        for (const auto side : {&schedule::Step::from, &schedule::Step::to}) change_peers(p, s, side, with);
+        change_place(p, s, with);
       }
     }
   }
-  const std::vector<Mutant>& all() const { return all_; }
 
  private:
+  using Schedule = schedule::Schedule;
   using Steps = std::vector<schedule::Step>;
+  const schedule::Step& step(size_t p, size_t s) const { return original_.programs[p].steps[s]; }
 
-  template <class Change>
-  void add(size_t program, size_t step, const std::string& what, Change change) {
-    Mutant& mutant =
-        all_.emplace_back(Mutant{"program " + std::to_string(program) + " step " + std::to_string(step) + ": " + what, original_});
-    change(mutant.schedule);
-  }
-  void drop(size_t program, size_t step) {
-    add(program, step, "dropped", [&](auto& s) {
-      Steps& steps = s.programs[program].steps;
-      steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(step));
-    });
-  }
-  void swap(size_t program, size_t step) {
-    if (step + 1 == original_.programs[program].steps.size()) return;
-    add(program, step, "swapped with the next",
-        [&](auto& s) { std::swap(s.programs[program].steps[step], s.programs[program].steps[step + 1]); });
-  }
-  void change_chunks(size_t program, size_t step, schedule::Chunks schedule::Step::*operand) {
-    const schedule::Chunks was = original_.programs[program].steps[step].*operand;
-    const auto put = [&](const std::string& what, schedule::Chunks chunks) {
-      add(program, step, what, [&](auto& s) { s.programs[program].steps[step].*operand = chunks; });
-    };
-    const auto other = was.buffer == schedule::Buffer::input ? schedule::Buffer::output : schedule::Buffer::input;
-    if (!was.present()) {
-      put("an operand more", {schedule::Buffer::input, 0, 1});
-      put("an operand more", {schedule::Buffer::output, 0, 1});
-      return;
+  template <class With>
+  void reorder(size_t p, size_t s, const With& with) const {
+    const auto at = static_cast<std::ptrdiff_t>(s);
+    with("dropped", [&](Schedule&, Steps& steps) { steps.erase(steps.begin() + at); });
+    with("twice", [&](Schedule&, Steps& steps) { steps.insert(steps.begin() + at, schedule::Step(steps[s])); });
+    if (s + 1 != original_.programs[p].steps.size()) {
+      with("swapped with the next", [&](Schedule&, Steps& steps) { std::swap(steps[s], steps[s + 1]); });
     }
+    for (size_t other = 0; other < original_.programs.size(); ++other) {
+      if (other == p || original_.programs[other].rank != original_.programs[p].rank) continue;
+      for (const bool first : {true, false}) {
+        with("moved to program " + std::to_string(other) + (first ? " in front" : " at the end"), [&](Schedule& mutant, Steps& steps) {
+          Steps& to = mutant.programs[other].steps;
+          to.insert(first ? to.begin() : to.end(), steps[s]);
+          steps.erase(steps.begin() + at);
+        });
+      }
+    }
+  }
+
+  template <class With>
+  void change_chunks(size_t p, size_t s, schedule::Chunks schedule::Step::*operand, const With& with) const {
+    const schedule::Chunks was = step(p, s).*operand;
+    const auto put = [&](const std::string& what, schedule::Chunks chunks) {
+      with((operand == &schedule::Step::src ? "src, " : "dst, ") + what, [&](Schedule&, Steps& steps) { steps[s].*operand = chunks; });
+    };
+    for (const auto buffer : {schedule::Buffer::input, schedule::Buffer::output, schedule::Buffer::scratch}) {
+      if (!was.present()) put("an operand more", {buffer, 0, 1});
+      if (was.present() && buffer != was.buffer) put("another buffer", {buffer, was.first, was.count, was.stride});
+    }
+    if (!was.present()) return;
     put("an operand less", {});
-    put("the other buffer", {other, was.first, was.count, was.stride});
-    for (uint32_t chunk = 0; chunk < original_.chunks; ++chunk) {
+    put("a chunk more", {was.buffer, was.first, was.count + 1, was.stride});
+    if (was.count > 1) put("a chunk less", {was.buffer, was.first, was.count - 1, was.stride});
+    if (was.count > 1) put("another stride", {was.buffer, was.first, was.count, was.stride + 1});
+    const auto most = original_.chunks * static_cast<uint32_t>(original_.ranks);
+    for (uint32_t chunk = 0; chunk < most; ++chunk) {
       if (chunk != was.first) put("chunk " + std::to_string(chunk), {was.buffer, chunk, was.count, was.stride});
     }
   }
-  void change_peers(size_t program, size_t step, schedule::Peers peers) {
-    const Rank own = original_.programs[program].rank;
+
+  template <class With>
+  void change_peers(size_t p, size_t s, schedule::Peers schedule::Step::*side, const With& with) const {
+    const schedule::Peers peers = step(p, s).*side;
     for (uint32_t i = peers.first; i < peers.first + peers.count; ++i) {
       for (Rank peer = 0; peer < original_.ranks; ++peer) {
-        if (peer == own || peer == original_.peer_table[i]) continue;
-        add(program, step, "peer " + std::to_string(peer), [&](auto& s) { s.peer_table[i] = peer; });
+        if (peer == original_.programs[p].rank || peer == original_.peer_table[i]) continue;
+        with("peer " + std::to_string(peer), [&](Schedule& mutant, Steps&) { mutant.peer_table[i] = peer; });
       }
     }
+    if (peers.count != 0) with("a peer less", [&](Schedule&, Steps& steps) { --(steps[s].*side).count; });
+    if (peers.count > 1) {
+      with("peers in another order",
+           [&](Schedule& mutant, Steps&) { std::swap(mutant.peer_table[peers.first], mutant.peer_table[peers.first + 1]); });
+    }
   }
-  void change_place(size_t program, size_t step) {
-    const schedule::Step& was = original_.programs[program].steps[step];
+
+  template <class With>
+  void change_place(size_t p, size_t s, const With& with) const {
+    const schedule::Step& was = step(p, s);
     if (!was.reduces() || !was.src.present()) return;
     for (uint32_t place = 0; place <= was.from.count; ++place) {
-      if (place != was.place) {
-        add(program, step, "place " + std::to_string(place), [&](auto& s) { s.programs[program].steps[step].place = place; });
-      }
+      if (place != was.place) with("place " + std::to_string(place), [&](Schedule&, Steps& steps) { steps[s].place = place; });
     }
   }
 
   const schedule::Schedule& original_;
-  std::vector<Mutant> all_;
 };
 
 }  // namespace gyre::test

@@ -40,7 +40,7 @@ def wrong_family_suggests_the_right_one():
     for wrong, right in (("rnig", "ring"), ("nave", "naive"), ("oneshot", "one_shot"), ("Ring", "ring")):
         done = run("plan", wrong).complains(wrong, rf"did you mean {right}\?")
         check(done.out == "", f"prints a plan nevertheless\n{done.story()}")
-    run("plan", "quicksort").complains("quicksort", "ring, naive, one_shot")
+    run("plan", "quicksort").complains("quicksort", "ring", "naive", "one_shot")
 
 
 def family_is_needed():

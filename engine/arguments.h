@@ -1,0 +1,43 @@
+// A call, and what its arguments must be on the rank that makes it. Pure: nothing is touched.
+#pragma once
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "base/types.h"
+#include "schedule/layout.h"
+
+namespace gyre::engine {
+
+constexpr size_t most_bytes = size_t{1} << 43;  ///< of a buffer
+
+struct Call {
+  Collective collective = Collective::all_reduce;
+  size_t count = 0;  ///< elements of a block (schedule/layout.h)
+  DataType type = DataType::float32;
+  ReduceOp op = ReduceOp::sum;  ///< ignored where nothing is reduced
+  Rank root = 0;                ///< ignored where there is none
+
+  bool operator==(const Call&) const = default;
+};
+
+/// The call with what is ignored at its default, so that equal calls compare equal.
+Call normal(Call);
+/// What a call means for so many ranks; of one chunk per block.
+schedule::Layout layout(const Call&, int ranks);
+
+/// What a rank does not have is never looked at.
+struct Buffers {
+  const void* input = nullptr;
+  void* output = nullptr;
+};
+
+/// True where input and output share memory in the way that NCCL calls in place: the block that one of them has lies in the other, where
+/// it belongs.
+bool in_place(const Call&, Rank, int ranks, const Buffers&);
+/// What is wrong with the arguments; nothing: the call can be made.
+std::optional<Error> refuse(const Call&, Rank, int ranks, const Buffers&);
+/// "all_reduce", or "unknown" for a value that is none.
+std::string_view spoken(Collective);
+
+}  // namespace gyre::engine

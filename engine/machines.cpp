@@ -1,0 +1,94 @@
+#include "engine/machines.h"
+
+#include <fmt/format.h>
+
+#include "schedule/print.h"
+
+namespace gyre::engine {
+namespace {
+
+std::string in_words(const schedule::Blocked& blocked) {
+  switch (blocked.wait) {
+    case schedule::Wait::arrival:
+      return fmt::format("for a message from rank {}", blocked.peer);
+    case schedule::Wait::credit:
+      return fmt::format("for room to send to rank {}", blocked.peer);
+    case schedule::Wait::completion:
+      return "for its own sends to complete";
+    default:
+      return "to begin";
+  }
+}
+
+}  // namespace
+
+void Machines::bind(const Plan& plan, uint64_t call, uint64_t word, const Buffers& buffers) {
+  plan_ = &plan;
+  call_ = call;
+  std::byte* memory = scratch(plan.scratch() * size_of(plan.call().type));
+  running_.clear();
+  for (uint32_t channel = 0; channel < plan.schedule().channels; ++channel) {
+    auto& strands = kept_[channel];
+    while (strands.size() < plan.schedule().strands) {
+      strands.push_back(std::make_unique<HostMachine>(rank_, channel, static_cast<uint32_t>(strands.size()), fifos_[channel]));
+    }
+    for (uint32_t strand = 0; strand < plan.schedule().strands; ++strand) {
+      running_.push_back(strands[strand].get());
+      running_.back()->bind(plan, word, buffers, memory);
+    }
+  }
+}
+
+std::byte* Machines::scratch(size_t bytes) {
+  if (bytes > scratch_bytes_) {
+    scratch_.reset();
+    scratch_.reset(static_cast<std::byte*>(::operator new (bytes, std::align_val_t{page})));
+    scratch_bytes_ = bytes;
+  }
+  return scratch_.get();
+}
+
+Work::Moved Machines::move() {
+  Moved moved{false, true};
+  for (HostMachine* machine : running_) {
+    moved.any |= machine->run();
+    moved.done &= machine->done();
+  }
+  return moved;
+}
+
+Rank Machines::stranger() const {
+  for (const HostMachine* machine : running_) {
+    if (machine->mismatched() >= 0) return machine->mismatched();
+  }
+  return -1;
+}
+
+std::vector<Rank> Machines::awaited() const {
+  std::vector<Rank> peers;
+  for (const HostMachine* machine : running_) {
+    if (machine->step() != nullptr && machine->blocked().peer >= 0) peers.push_back(machine->blocked().peer);
+  }
+  return peers;
+}
+
+// The first that has steps left to run; null: none.
+const HostMachine* Machines::waiting() const {
+  for (const HostMachine* machine : running_) {
+    if (machine->step() != nullptr) return machine;
+  }
+  return nullptr;
+}
+
+std::string Machines::where() const {
+  const HostMachine* machine = waiting();
+  if (machine == nullptr) return "for its last sends to complete";
+  const schedule::Schedule& schedule = plan_->schedule();
+  std::string text = fmt::format("{} in step {} ({}) of round {}", in_words(machine->blocked()), machine->position().cursor.step,
+                                 schedule::describe(schedule, *machine->step()), machine->position().round);
+  if (schedule.channels > 1) text += fmt::format(" on channel {}", machine->program().channel);
+  if (schedule.strands > 1) text += fmt::format(" on strand {}", machine->program().strand);
+  return text;
+}
+
+}  // namespace gyre::engine

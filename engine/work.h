@@ -1,0 +1,49 @@
+// What the executor drives until it is done: the machines of a collective, or a group of sends and receives. It must not know how to wait.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/types.h"
+#include "transport/bootstrap.h"
+
+namespace gyre::engine {
+
+class Work {
+ public:
+  Work() = default;
+  Work(const Work&) = delete;
+  Work& operator=(const Work&) = delete;
+  virtual ~Work() = default;
+
+  struct Moved {
+    bool any = false;   ///< something was done
+    bool done = false;  ///< all of it is done, and no message is read from or written to the user's memory any more
+  };
+  /// Does what can be done now. Never blocks, allocates nothing.
+  virtual Moved move() = 0;
+
+  // What follows is for when nothing moves.
+
+  /// Who sent a message that is not of this work; -1: nobody.
+  virtual Rank stranger() const = 0;
+  /// A mismatch that this rank can word by itself.
+  virtual std::optional<Error> wrong() const { return std::nullopt; }
+  /// The ranks without which it can't go on.
+  virtual std::vector<Rank> awaited() const = 0;
+  /// "for a message from rank 2 in step 3 (r <2 =out[0]) of round 0".
+  virtual std::string where() const = 0;
+
+  /// What rank 0 is told of it (Bootstrap::describe).
+  struct Description {
+    uint64_t call = 0;
+    uint64_t plan = 0;
+    std::string text;  ///< "all_reduce count=8 type=float op=sum algorithm=ring"
+  };
+  virtual Description description() const = 0;
+  /// Of calls among some ranks, this work's included where it is one.
+  virtual std::vector<transport::Pair> pairs() const = 0;
+};
+
+}  // namespace gyre::engine

@@ -16,14 +16,35 @@ struct Has {
   using enum Collective;
 
   static constexpr auto everything = all_collectives();
+  static constexpr std::array unrooted{all_reduce, reduce_scatter, all_gather};
   static constexpr std::array rings{all_reduce, reduce_scatter, all_gather, broadcast, reduce};
   static constexpr std::array one_hop{all_reduce, reduce_scatter, all_gather, all_to_all};
+  static constexpr std::array sums_and_broadcast{all_reduce, broadcast, reduce};
 };
 
 constexpr std::array table{
     Family{.name = "naive", .sentence = "a parameter server; the baseline", .collectives = Has::everything, .make = naive},
     Family{.name = "ring", .sentence = "around a ring; the least traffic", .collectives = Has::rings, .make = ring},
+    Family{.name = "halving_doubling",
+           .sentence = "pairs at doubling distances; few hops, the least traffic",
+           .collectives = Has::unrooted,
+           .make = halving_doubling,
+           .grid = GridUse::factors},
+    Family{.name = "bucket",
+           .sentence = "rings along the lines of a grid; for tori",
+           .collectives = Has::unrooted,
+           .make = bucket,
+           .grid = GridUse::lines},
+    Family{.name = "hierarchical",
+           .sentence = "inside of nodes, and between them a shard per local rank",
+           .collectives = Has::unrooted,
+           .make = hierarchical,
+           .grid = GridUse::nodes},
     Family{.name = "one_shot", .sentence = "everybody to everybody in one hop", .collectives = Has::one_hop, .make = one_shot},
+    Family{.name = "two_shot",
+           .sentence = "everybody to everybody in two hops; the least traffic",
+           .collectives = Has::sums_and_broadcast,
+           .make = two_shot},
 };
 
 // "only reduce_scatter and all_gather".

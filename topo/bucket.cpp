@@ -119,4 +119,7 @@ schedule::Schedule bucket_over(std::string family, const Shape& shape, const std
   return std::move(builder).build();
 }
 
+schedule::Schedule bucket(const Shape& shape) { return bucket_over("bucket", shape, *bucket_lines(shape)); }
+schedule::Schedule hierarchical(const Shape& shape) { return bucket_over("hierarchical", shape, *hierarchical_lines(shape)); }
+
 }  // namespace gyre::topo

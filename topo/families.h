@@ -13,12 +13,29 @@ schedule::Schedule naive(const Shape&);
 /// buffer. Broadcast and reduce follow the ring from or to the root, slice after slice. Index rule: Patarasuk and Yuan, "Bandwidth
 /// optimal all-reduce algorithms for clusters of workstations" (2009), as NCCL runs it.
 schedule::Schedule ring(const Shape&);
+/// Exchanges with the rank 1, 2, 4, … away, of half, a quarter, … of the data, and back: Thakur, Rabenseifner and Gropp, "Optimization of
+/// collective communication operations in MPICH" (2005). Ranks beyond a power of two fold their data into others' first (all-reduce), or
+/// lines of as many ranks as the grid or the prime factors say exchange directly.
+schedule::Schedule halving_doubling(const Shape&);
+/// Rings along the lines of a grid, a dimension at a time: Jain and Sabharwal, "Optimal bucket algorithms for large MPI collectives on
+/// torus interconnects" (2010).
+schedule::Schedule bucket(const Shape&);
+/// Sharded: inside of a node directly, and between nodes a ring per local rank with its shard.
+schedule::Schedule hierarchical(const Shape&);
 /// In one hop: every rank sends all others what they need, and reduces in rank order for itself.
 schedule::Schedule one_shot(const Shape&);
+/// In two hops: every rank reduces a part of the data, in rank order, and gives it to all that need it. The broadcast is a scatter and an
+/// all-gather, as in Chan, Heimlich, Purkayastha and van de Geijn, "Collective communication: theory, practice, and experience" (2007).
+schedule::Schedule two_shot(const Shape&);
 
 /// The lines along which an all-reduce, a reduce-scatter or an all-gather goes.
 Lines ring_lines(const Shape&);
 Lines direct_lines(const Shape&);  ///< between all ranks
 Lines one_shot_lines(const Shape&);
+Lines bucket_lines(const Shape&);
+Lines halving_doubling_lines(const Shape&);
+Lines hierarchical_lines(const Shape&);
+/// Whether halving-doubling works between the largest power of two of the ranks, and folds the others into these.
+bool folds(const Shape&);
 
 }  // namespace gyre::topo

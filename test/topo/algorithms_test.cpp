@@ -61,7 +61,7 @@ TEST_CASE("families are found by their names, others are not") {
     CHECK(family_named(family.name) == &family);
     CHECK_FALSE(family.sentence.empty());
   }
-  CHECK(names == std::vector<std::string_view>{"naive", "ring", "one_shot"});
+  CHECK(names == std::vector<std::string_view>{"naive", "ring", "halving_doubling", "bucket", "hierarchical", "one_shot", "two_shot"});
   CHECK(family_named("auto") == nullptr);
   CHECK(family_named("") == nullptr);
 }
@@ -109,6 +109,14 @@ TEST_CASE("a job of one rank copies and does nothing else") {
 
 TEST_CASE("what a family does not have is refused in words") {
   const Shape eight{Collective::all_reduce, 8, 1, 0, {}};
+  for (const std::string name : {"hierarchical"}) {
+    CHECK(refusal_of(name, eight) == name + " has no all_reduce for 8 ranks: needs a grid {ranks of a node, nodes}");
+    CHECK(refusal_of(name, {Collective::all_reduce, 8, 1, 0, {2, 2, 2}}).find("needs a grid") != std::string::npos);
+    CHECK(refusal_of(name, {Collective::all_reduce, 8, 1, 0, {4, 2}}) == "");
+    CHECK(refusal_of(name, {Collective::all_reduce, 1, 1, 0, {}}) == "");
+  }
+  CHECK(refusal_of("bucket", {Collective::all_reduce, 8, 1, 0, {3, 3}}) ==
+        "bucket has no all_reduce for 8 ranks (3x3): a grid of 3x3 for 8 ranks");
   CHECK(refusal_of("ring", {Collective::broadcast, 4, 1, 4, {}}) == "ring has no broadcast for 4 ranks, root 4: root 4 of 4 ranks");
   CHECK(refusal_of("ring", {Collective::all_reduce, 0, 1, 0, {}}) != "");
   CHECK(refusal_of("ring", {Collective::all_reduce, 4, 65, 0, {}}) != "");

@@ -13,6 +13,11 @@ schedule::Schedule naive(const Shape&);
 /// buffer. Broadcast and reduce follow the ring from or to the root, slice after slice. Index rule: Patarasuk and Yuan, "Bandwidth
 /// optimal all-reduce algorithms for clusters of workstations" (2009), as NCCL runs it.
 schedule::Schedule ring(const Shape&);
+/// A heap, rank i below rank (i-1)/2, counted from the root: sums go up, the result comes down the same edges, both at a time.
+schedule::Schedule tree(const Shape&);
+/// Two binary trees, each with half of the data and a channel of its own; every rank is inner in at most one. Sanders, Speck and Träff,
+/// "Two-tree algorithms for full bandwidth broadcast, reduction and scan" (2009).
+schedule::Schedule double_tree(const Shape&);
 /// Exchanges with the rank 1, 2, 4, … away, of half, a quarter, … of the data, and back: Thakur, Rabenseifner and Gropp, "Optimization of
 /// collective communication operations in MPICH" (2005). Ranks beyond a power of two fold their data into others' first (all-reduce), or
 /// lines of as many ranks as the grid or the prime factors say exchange directly.
@@ -22,6 +27,8 @@ schedule::Schedule halving_doubling(const Shape&);
 schedule::Schedule bucket(const Shape&);
 /// Sharded: inside of a node directly, and between nodes a ring per local rank with its shard.
 schedule::Schedule hierarchical(const Shape&);
+/// One rank of each node collects what the node has, the leaders form a ring, and each gives its node the result.
+schedule::Schedule leaders(const Shape&);
 /// In one hop: every rank sends all others what they need, and reduces in rank order for itself.
 schedule::Schedule one_shot(const Shape&);
 /// In two hops: every rank reduces a part of the data, in rank order, and gives it to all that need it. The broadcast is a scatter and an

@@ -1,5 +1,7 @@
 #include "topo/tree.h"
 
+#include "topo/families.h"
+
 namespace gyre::topo {
 
 using schedule::Buffer;
@@ -31,6 +33,14 @@ schedule::Schedule along_trees(std::string family, const Shape& shape, std::span
                             shape.collective == Collective::all_reduce ? 2 : 1);
   for (uint32_t c = 0; c < channels; ++c) along_tree(builder, shape.collective, trees[c], c);
   return std::move(builder).build();
+}
+
+schedule::Schedule tree(const Shape& shape) {
+  const Rank root = rooted(shape.collective) ? shape.root : 0;
+  const auto at = [&](int index) { return (index + root) % shape.ranks; };
+  Tree heap(shape.ranks);
+  for (int i = 1; i < shape.ranks; ++i) heap.add(at((i - 1) / 2), at(i));
+  return along_trees("tree", shape, std::vector<Tree>(shape.channels, heap));
 }
 
 }  // namespace gyre::topo

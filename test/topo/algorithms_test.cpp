@@ -61,7 +61,8 @@ TEST_CASE("families are found by their names, others are not") {
     CHECK(family_named(family.name) == &family);
     CHECK_FALSE(family.sentence.empty());
   }
-  CHECK(names == std::vector<std::string_view>{"naive", "ring", "halving_doubling", "bucket", "hierarchical", "one_shot", "two_shot"});
+  CHECK(names == std::vector<std::string_view>{"naive", "ring", "tree", "double_tree", "halving_doubling", "bucket", "hierarchical",
+                                               "leaders", "one_shot", "two_shot"});
   CHECK(family_named("auto") == nullptr);
   CHECK(family_named("") == nullptr);
 }
@@ -109,7 +110,9 @@ TEST_CASE("a job of one rank copies and does nothing else") {
 
 TEST_CASE("what a family does not have is refused in words") {
   const Shape eight{Collective::all_reduce, 8, 1, 0, {}};
-  for (const std::string name : {"hierarchical"}) {
+  CHECK(refusal_of("tree", {Collective::all_gather, 8, 1, 0, {}}) ==
+        "tree has no all_gather for 8 ranks: only all_reduce, broadcast and reduce");
+  for (const std::string name : {"hierarchical", "leaders"}) {
     CHECK(refusal_of(name, eight) == name + " has no all_reduce for 8 ranks: needs a grid {ranks of a node, nodes}");
     CHECK(refusal_of(name, {Collective::all_reduce, 8, 1, 0, {2, 2, 2}}).find("needs a grid") != std::string::npos);
     CHECK(refusal_of(name, {Collective::all_reduce, 8, 1, 0, {4, 2}}) == "");

@@ -20,6 +20,7 @@ struct Has {
   static constexpr std::array rings{all_reduce, reduce_scatter, all_gather, broadcast, reduce};
   static constexpr std::array one_hop{all_reduce, reduce_scatter, all_gather, all_to_all};
   static constexpr std::array sums_and_broadcast{all_reduce, broadcast, reduce};
+  static constexpr std::array blockwise{reduce_scatter, all_gather};
 };
 
 constexpr std::array table{
@@ -56,6 +57,10 @@ constexpr std::array table{
            .sentence = "everybody to everybody in two hops; the least traffic",
            .collectives = Has::sums_and_broadcast,
            .make = two_shot},
+    Family{.name = "pat",
+           .sentence = "messages of many blocks at doubling distances; few hops, the least traffic",
+           .collectives = Has::blockwise,
+           .make = pat},
 };
 
 // "only reduce_scatter and all_gather".

@@ -34,6 +34,10 @@ schedule::Schedule one_shot(const Shape&);
 /// In two hops: every rank reduces a part of the data, in rank order, and gives it to all that need it. The broadcast is a scatter and an
 /// all-gather, as in Chan, Heimlich, Purkayastha and van de Geijn, "Collective communication: theory, practice, and experience" (2007).
 schedule::Schedule two_shot(const Shape&);
+/// Exchanges with the rank 1, 2, 4, … after, every message holding all blocks that go the same way: Bruck, Ho, Kipnis, Upfal and
+/// Weathersby, "Efficient algorithms for all-to-all communications in multiport message-passing systems" (1997), with the far exchanges
+/// made while there is little to send, as in Jeaugey, "PAT: a new algorithm for all-gather and reduce-scatter operations at scale" (2025).
+schedule::Schedule pat(const Shape&);
 
 /// The lines along which an all-reduce, a reduce-scatter or an all-gather goes.
 Lines ring_lines(const Shape&);

@@ -62,7 +62,7 @@ TEST_CASE("families are found by their names, others are not") {
     CHECK_FALSE(family.sentence.empty());
   }
   CHECK(names == std::vector<std::string_view>{"naive", "ring", "tree", "double_tree", "halving_doubling", "bucket", "hierarchical",
-                                               "leaders", "one_shot", "two_shot"});
+                                               "leaders", "one_shot", "two_shot", "pat"});
   CHECK(family_named("auto") == nullptr);
   CHECK(family_named("") == nullptr);
 }
@@ -110,6 +110,7 @@ TEST_CASE("a job of one rank copies and does nothing else") {
 
 TEST_CASE("what a family does not have is refused in words") {
   const Shape eight{Collective::all_reduce, 8, 1, 0, {}};
+  CHECK(refusal_of("pat", eight) == "pat has no all_reduce for 8 ranks: only reduce_scatter and all_gather");
   CHECK(refusal_of("tree", {Collective::all_gather, 8, 1, 0, {}}) ==
         "tree has no all_gather for 8 ranks: only all_reduce, broadcast and reduce");
   for (const std::string name : {"hierarchical", "leaders"}) {

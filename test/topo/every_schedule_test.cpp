@@ -88,7 +88,7 @@ TEST_CASE("every schedule is proven on 4 channels", "[4 channels]") { prove(4); 
 TEST_CASE("a thousand ranks are proven in under five seconds, by families whose schedules grow little faster than that", "[1024 ranks]") {
   double longest = 0;
   std::string slowest;
-  for (const std::string_view name : {"halving_doubling", "tree", "double_tree"}) {
+  for (const std::string_view name : {"halving_doubling", "tree", "double_tree", "pat"}) {
     for (const Collective collective : all_collectives()) {
       const Shape shape{collective, test::sanitized ? 128 : 1024, 1, 0, {}};
       if (!refusal(*family_named(name), shape).empty()) continue;

@@ -16,9 +16,6 @@ struct AllReduceCommand {
 };
 int all_reduce(const AllReduceCommand&, const Config&);
 
-/// Prints the schedule of a family and its proof.
-int plan(const std::string& family, int ranks, uint32_t channels, bool unfused, const Config&);
-
 /// Prints "gyre-perf: …" to stderr; returns the exit code of an error.
 int complain(const Error&);
 

@@ -1,7 +1,16 @@
 """gyre-perf plan: what a user sees of a schedule, and that it is proven before it is called good."""
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import xml.etree.ElementTree
+
 from system import check, run, subjects
 
-FAMILIES = ["ring", "naive", "one_shot"]
+FAMILIES = ["naive", "ring", "tree", "double_tree", "halving_doubling", "bucket", "one_shot", "two_shot"]
+COLLECTIVES = {"ring": ["reduce_scatter", "all_gather", "broadcast", "reduce"], "tree": ["all_reduce", "broadcast", "reduce"],
+               "halving_doubling": ["all_reduce"], "one_shot": ["all_gather"], "pat": ["reduce_scatter", "all_gather"]}
 
 
 def ring_of_four_is_printed_and_verified():
@@ -52,5 +61,61 @@ def wrong_shape():
         run("plan", "ring", flag, value).complains(flag)
 
 
-subjects([ring_of_four_is_printed_and_verified, all_families_and_numbers_of_ranks, channels_and_unfused,
-          one_channel_is_not_called_channels, wrong_family_suggests_the_right_one, family_is_needed, wrong_shape])
+    run("plan", "ring", "--collective", "broadcats").complains("--collective", "broadcats", r"did you mean broadcast\?")
+    run("plan", "tree", "--collective", "broadcast", "--root", 2).complains("root 2 of 2 ranks")
+    run("plan", "tree", "--collective", "all_gather").complains("tree has no all_gather")
+    for grid in ("", "x", "2x", "2x0", "two", "2,2", "2x-2"):
+        run("plan", "bucket", "--ranks", 4, "--grid", grid).complains("--grid", "4x2")
+    run("plan", "bucket", "--ranks", 4, "--grid", "2x3").complains("2x3 for 4 ranks")
+    run("plan", "ring", "--ranks", 4, "--nodes", 3).complains("--nodes 3", "4 ranks")
+    run("plan", "ring", "--bytes", "1.5M").complains("--bytes", "1.5M")
+    run("plan", "ring", "--format", "png").complains("--format", "png", "svg")
+    run("plan", "ring", "--slices", 0).complains("--slices")
+
+
+def every_collective_is_verified_and_simulated():
+    for family, collectives in COLLECTIVES.items():
+        for collective in collectives:
+            done = run("plan", family, "--ranks", 4, "--collective", collective, "--bytes", "64K").passed()
+            check("\nverified: " in done.out and "\nsimulated: 64 KiB in " in done.out, done.story())
+    done = run("plan", "tree", "--ranks", 5, "--collective", "reduce", "--root", 3).passed()
+    check(", root 3\n" in done.out, done.story())
+
+
+def hops_and_time_are_said():
+    for family, hops in (("ring", 6), ("tree", 4), ("one_shot", 1), ("halving_doubling", 4)):
+        done = run("plan", family, "--ranks", 4).passed()
+        check(re.search(rf"\nsimulated: 1 MiB in [0-9.]+ µs, {hops} hops?, on one node", done.out), done.story())
+    done = run("plan", "hierarchical", "--ranks", 4, "--nodes", 2).passed()
+    check("on 2 nodes" in done.out, done.story())
+    whole = run("plan", "tree", "--ranks", 8, "--bytes", "64M").passed().out
+    cut = run("plan", "tree", "--ranks", 8, "--bytes", "64M", "--slices", 16).passed().out
+    took = [float(re.search(r"in (?:16 slices a chunk in )?([0-9.]+) ms", out.split("simulated: ")[1]).group(1)) for out in (whole, cut)]
+    check(took[1] < 0.6 * took[0], f"slices do not overlap: {took}")
+
+
+def drawings():
+    with tempfile.TemporaryDirectory() as folder:
+        for family in ("ring", "tree", "halving_doubling", "hierarchical"):
+            svg = run("plan", family, "--ranks", 8, "--nodes", 2, "--format", "svg").passed().out
+            root = xml.etree.ElementTree.fromstring(svg)
+            check(root.tag.endswith("}svg"), f"not a drawing: {root.tag}")
+            path = os.path.join(folder, family + ".svg")
+            done = run("plan", family, "--ranks", 8, "--nodes", 2, "--format", "svg", "-o", path).passed()
+            with open(path, encoding="utf-8") as file:
+                check(done.out == "" and file.read() == svg, "the file is not what is printed without it")
+            dot = run("plan", family, "--ranks", 8, "--nodes", 2, "--format", "dot").passed().out
+            check(dot.startswith("digraph ") and dot.endswith("}\n"), dot)
+            if shutil.which("dot"):
+                drawn = subprocess.run(["dot", "-Tsvg"], input=dot, capture_output=True, text=True, check=False)
+                check(drawn.returncode == 0 and drawn.stderr == "", drawn.stderr)
+
+
+def file_that_cannot_be_written():
+    for path in ("/no/such/folder/plan.svg", "/dev/full"):
+        run("plan", "ring", "--format", "svg", "-o", path).complains("-o " + path)
+
+
+subjects([ring_of_four_is_printed_and_verified, all_families_and_numbers_of_ranks, channels_and_unfused, one_channel_is_not_called_channels,
+          every_collective_is_verified_and_simulated, hops_and_time_are_said, drawings, file_that_cannot_be_written,
+          wrong_family_suggests_the_right_one, family_is_needed, wrong_shape])

@@ -1,0 +1,26 @@
+// The command line of gyre-perf, a file for each kind of subcommand. A subcommand's flags are read by CLI11 before any work is done;
+// what they say is kept by `run`.
+#pragma once
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+
+#include "base/config.h"
+
+namespace gyre::perf {
+
+/// What a subcommand gets besides its own flags.
+struct Invocation {
+  Config config;             ///< of the environment
+  std::string command_line;  ///< as it was typed
+};
+
+struct Subcommand {
+  CLI::App* app;                              ///< tells whether it was named
+  std::function<int(const Invocation&)> run;  ///< returns the exit code
+};
+
+Subcommand add_all_reduce(CLI::App&);
+Subcommand add_plan(CLI::App&);
+
+}  // namespace gyre::perf

@@ -1,0 +1,55 @@
+#include <memory>
+
+#include "perf/cli.h"
+#include "perf/cli_values.h"
+#include "perf/commands.h"
+
+namespace gyre::perf {
+namespace {
+
+struct Flags {
+  AllReduceCommand command;
+  std::string algorithm;
+  std::string transport;
+};
+
+void add_sweep_flags(CLI::App* sub, Flags& flags) {
+  SweepOptions& sweep = flags.command.sweep;
+  add_bytes(sub, "-b,--minbytes", sweep.min_bytes, "Smallest size (8)");
+  add_bytes(sub, "-e,--maxbytes", sweep.max_bytes, "Largest size (64M)");
+  sub->add_option("-f,--stepfactor", sweep.step_factor, "Factor between sizes (2)");
+  add_bytes(sub, "-i,--stepbytes", sweep.step_bytes, "Fixed step between sizes, in place of the factor");
+  sub->add_option("-n,--iters", sweep.iterations, "Timed calls of a size (20)")->check(CLI::Range(1, 1 << 30));
+  sub->add_option("-w,--warmup_iters", sweep.warmup, "Calls before (5)")->check(CLI::Range(0, 1 << 30));
+  add_names(sub, "-d,--datatype", sweep.types, data_type_named, all_data_types, "Element type, or all (float)");
+  add_names(sub, "-o,--op", sweep.ops, reduce_op_named, all_reduce_ops, "Operation, or all (sum)");
+  sub->add_option("-c,--check", sweep.check, "Calls whose result is checked; 0: none (1)")->check(CLI::Range(0, 1 << 30));
+  sub->add_option("--ranks", flags.command.ranks, "Local ranks to start (2)")->check(CLI::Range(1, 4096));
+  sub->add_option("--algorithm", flags.algorithm, "As GYRE_ALGORITHM");
+  sub->add_option("--transport", flags.transport, "As GYRE_TRANSPORT");
+  sub->add_option("--json", flags.command.json, "Also write the results to this file");
+}
+
+Result<Config> configured(Config config, const Flags& flags) {
+  if (!flags.algorithm.empty()) GYRE_TRY(config.set("GYRE_ALGORITHM", flags.algorithm, "--algorithm"));
+  if (!flags.transport.empty()) GYRE_TRY(config.set("GYRE_TRANSPORT", flags.transport, "--transport"));
+  return config;
+}
+
+}  // namespace
+
+Subcommand add_all_reduce(CLI::App& app) {
+  const auto flags = std::make_shared<Flags>();  // shared with CLI11's options, which refer to it
+  CLI::App* sub = app.add_subcommand("all_reduce", "Check and time all-reduce over a range of sizes (nccl-tests' flags)");
+  add_sweep_flags(sub, *flags);
+  const auto run = [flags](const Invocation& given) {
+    const auto config = configured(given.config, *flags);
+    if (!config) return complain(config.error());
+    AllReduceCommand command = flags->command;
+    command.command_line = given.command_line;
+    return all_reduce(command, *config);
+  };
+  return {sub, run};
+}
+
+}  // namespace gyre::perf

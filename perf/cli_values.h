@@ -1,0 +1,70 @@
+// Values of flags that CLI11 does not know: sizes, and names out of a set.
+#pragma once
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "base/text.h"
+#include "base/types.h"
+
+namespace gyre::perf {
+
+/// A size with K, M or G; CLI11's message names the flag.
+inline CLI::Option* add_bytes(CLI::App* app, const std::string& names, size_t& value, const std::string& text) {
+  return app
+      ->add_option_function<std::string>(
+          names,
+          [&value, names](const std::string& given) {
+            const auto bytes = parse_bytes(given);
+            if (!bytes) throw CLI::ValidationError(names, fmt::format("'{}' is not a size: a number, K, M and G allowed", given));
+            value = *bytes;
+          },
+          text)
+      ->type_name("SIZE");
+}
+
+/// The error for a name that is none of a set.
+inline CLI::ValidationError none_of(const std::string& flag, const std::string& given, const std::vector<std::string_view>& names) {
+  const std::string_view near = nearest(given, names);
+  return CLI::ValidationError(flag, fmt::format("'{}' is none of {}{}", given, fmt::join(names, ", "),
+                                                near.empty() ? "" : fmt::format("; did you mean {}?", near)));
+}
+
+/// A flag, whose help ends with what stands in `value` already, or a position.
+inline CLI::Option* add_collective(CLI::App* app, const std::string& flag, Collective& value) {
+  std::vector<std::string_view> names;
+  for (const Collective collective : all_collectives()) names.push_back(name(collective));
+  const auto read = [=, &value](const std::string& given) {
+    const auto collective = collective_named(given);
+    if (!collective) throw none_of(flag, given, names);
+    value = *collective;
+  };
+  const std::string unsaid = flag.starts_with('-') ? fmt::format(" ({})", name(value)) : "";
+  return app->add_option_function<std::string>(flag, read, fmt::format("{}{}", fmt::join(names, ", "), unsaid))->type_name("NAME");
+}
+
+/// One name of a set, or "all".
+template <class T, class Parse, class All>
+void add_names(CLI::App* app, const std::string& names, std::vector<T>& values, Parse parse, All all, const std::string& text) {
+  app->add_option_function<std::string>(
+         names,
+         [=, &values](const std::string& given) {
+           const auto everything = all();
+           values.assign(everything.begin(), everything.end());
+           if (given == "all") return;
+           const auto one = parse(given);
+           if (!one) {
+             std::vector<std::string_view> known;
+             for (const T value : everything) known.push_back(name(value));
+             known.emplace_back("all");
+             throw none_of(names, given, known);
+           }
+           values = {*one};
+         },
+         text)
+      ->type_name("NAME");
+}
+
+}  // namespace gyre::perf

@@ -8,6 +8,7 @@
 #include "base/result.h"
 #include "schedule/schedule.h"
 #include "topo/grid.h"
+#include "topo/profile.h"
 #include "topo/shape.h"
 
 namespace gyre::topo {
@@ -20,6 +21,9 @@ enum class GridUse : uint8_t {
   nodes,    ///< {ranks of a node, nodes}, without which there is no schedule
 };
 
+/// How fast a schedule grows with the ranks, which bounds those that can be made only to be counted.
+enum class Growth : uint8_t { slow, usual, all_pairs };
+
 struct Family {
   std::string_view name;
   std::string_view sentence;  ///< for people who choose
@@ -27,7 +31,12 @@ struct Family {
   schedule::Schedule (*make)(const Shape&);
 
   GridUse grid = GridUse::none;
-  uint32_t channels = 1;  ///< of the schedule, for each of the shape
+  uint32_t channels = 1;    ///< of the schedule, for each of the shape
+  bool alternates = false;  ///< odd channels go another way than even ones, where there are no lines
+  Growth growth = Growth::usual;
+  Lines (*lines)(const Shape&) = nullptr;
+  /// The profile of shapes that have a formula of their own; nothing: this one has none.
+  std::optional<Profile> (*formula)(const Shape&, const Placement&) = nullptr;
 
   bool has(Collective) const;
 };

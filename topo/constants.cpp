@@ -1,0 +1,193 @@
+#include "topo/constants.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "base/hash.h"
+#include "base/text.h"
+
+namespace gyre::topo {
+namespace {
+
+using nlohmann::json;
+
+constexpr char compiled_in[] =
+#include "topo/constants_text.inc"
+    ;
+
+// One object of the file, and where it stands.
+class Object {
+ public:
+  Object(const json& value, std::string_view source, std::string path) : value_(value), source_(source), path_(std::move(path)) {}
+
+  Error wrong(const std::string& key, std::string_view what) const {
+    const std::string full = path_.empty() || key.empty() ? path_ + key : path_ + "." + key;
+    const bool given = !key.empty() && value_.is_object() && value_.contains(key);
+    return Error{Code::invalid_argument,
+                 fmt::format("{}: {}{}{}{}", source_, full, given ? " = " + value_[key].dump() : "", full.empty() ? "" : ": ", what)};
+  }
+  Status only(const std::set<std::string>& known) const {
+    if (!value_.is_object()) return wrong("", "must be an object");
+    for (const auto& [key, ignored] : value_.items()) {
+      if (!known.contains(key)) return wrong(key, fmt::format("unknown; known are {}", fmt::join(known, ", ")));
+    }
+    return {};
+  }
+  Result<Object> object(const std::string& key) const {
+    if (!value_.contains(key)) return wrong(key, "is missing");
+    if (!value_[key].is_object()) return wrong(key, "must be an object");
+    return Object(value_[key], source_, path_.empty() ? key : path_ + "." + key);
+  }
+  // What grows or lasts: no number of the file may be negative, or so large that sums lose sense.
+  Result<double> number(const std::string& key, double unit) const {
+    if (!value_.contains(key)) return wrong(key, "is missing");
+    if (!value_[key].is_number()) return wrong(key, "must be a number");
+    const double given = value_[key].get<double>();
+    if (!(given >= 0 && given <= 1e9)) return wrong(key, "must be from 0 to 1e9");
+    return given / unit;
+  }
+  Result<int> whole(const std::string& key) const {
+    if (!value_.contains(key)) return wrong(key, "is missing");
+    if (!value_[key].is_number_integer()) return wrong(key, "must be a whole number");
+    const auto given = value_[key].get<int64_t>();
+    if (given < 0 || given > 1 << 20) return wrong(key, "must be from 0 to 1048576");
+    return static_cast<int>(given);
+  }
+  Result<bool> truth(const std::string& key) const {
+    if (!value_.contains(key)) return wrong(key, "is missing");
+    if (!value_[key].is_boolean()) return wrong(key, "must be true or false");
+    return value_[key].get<bool>();
+  }
+  Result<std::string> word(const std::string& key) const {
+    if (!value_.contains(key)) return wrong(key, "is missing");
+    if (!value_[key].is_string()) return wrong(key, "must be a text");
+    return value_[key].get<std::string>();
+  }
+  const json& value() const { return value_; }
+
+ private:
+  const json& value_;
+  std::string_view source_;
+  std::string path_;
+};
+
+constexpr double per_us = 1e6;
+constexpr double per_ns = 1e9;
+
+Result<std::string> origin(const Object& of) {
+  const Object from = GYRE_TRY(of.object("origin"));
+  GYRE_TRY(from.only({"machine", "date", "command", "note"}));
+  std::vector<std::string> parts;
+  for (const char* key : {"note", "machine", "command", "date"}) {
+    std::string part = GYRE_TRY(from.word(key));
+    if (!part.empty()) parts.push_back(std::move(part));
+  }
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
+
+Result<schedule::LinkClass> link(const Object& from, const std::string& name) {
+  GYRE_TRY(from.only({"alpha_us", "beta_ns_per_byte", "overhead_us", "by_processor", "origin"}));
+  schedule::LinkClass out;
+  out.name = name;
+  out.alpha = GYRE_TRY(from.number("alpha_us", per_us));
+  out.beta = GYRE_TRY(from.number("beta_ns_per_byte", per_ns));
+  out.overhead = GYRE_TRY(from.number("overhead_us", per_us));
+  out.by_processor = GYRE_TRY(from.truth("by_processor"));
+  return out;
+}
+
+Result<schedule::RankCosts> rank(const Object& from) {
+  GYRE_TRY(from.only({"gamma_ns_per_byte", "copy_ns_per_byte", "step_us", "origin"}));
+  schedule::RankCosts out;
+  out.gamma = GYRE_TRY(from.number("gamma_ns_per_byte", per_ns));
+  out.copy = GYRE_TRY(from.number("copy_ns_per_byte", per_ns));
+  out.step = GYRE_TRY(from.number("step_us", per_us));
+  return out;
+}
+
+Result<Costs> machine(const Object& from, const Object& links, const Object& ranks) {
+  GYRE_TRY(from.only({"local", "network", "rank", "nics_per_node", "processors_per_node"}));
+  Costs out;
+  for (const auto& [kind, key] : {std::pair{inside, "local"}, std::pair{between, "network"}}) {
+    const std::string name = GYRE_TRY(from.word(key));
+    if (!links.value().contains(name)) return from.wrong(key, "there is no such link in \"links\"");
+    const Object described = GYRE_TRY(links.object(name));
+    out.link[kind] = GYRE_TRY(link(described, name));
+  }
+  const std::string name = GYRE_TRY(from.word("rank"));
+  if (!ranks.value().contains(name)) return from.wrong("rank", "there is no such rank in \"ranks\"");
+  const Object described = GYRE_TRY(ranks.object(name));
+  out.rank = GYRE_TRY(rank(described));
+  out.nics_per_node = GYRE_TRY(from.whole("nics_per_node"));
+  out.processors_per_node = GYRE_TRY(from.whole("processors_per_node"));
+  return out;
+}
+
+}  // namespace
+
+Result<Constants> parse_constants(std::string_view given, std::string_view source) {
+  const json file = json::parse(given, nullptr, false);
+  if (file.is_discarded()) return Error{Code::invalid_argument, fmt::format("{}: is not JSON", source)};
+  const Object all(file, source, "");
+  GYRE_TRY(all.only({"about", "links", "ranks", "machines"}));
+  const Object links = GYRE_TRY(all.object("links"));
+  const Object ranks = GYRE_TRY(all.object("ranks"));
+  const Object machines = GYRE_TRY(all.object("machines"));
+  Constants out;
+  for (const auto& [name, ignored] : links.value().items()) {
+    const Object one = GYRE_TRY(links.object(name));
+    GYRE_TRY(link(one, name));
+    std::string from = GYRE_TRY(origin(one));
+    out.origins.emplace("links." + name, std::move(from));
+  }
+  for (const auto& [name, ignored] : ranks.value().items()) {
+    const Object one = GYRE_TRY(ranks.object(name));
+    GYRE_TRY(rank(one));
+    std::string from = GYRE_TRY(origin(one));
+    out.origins.emplace("ranks." + name, std::move(from));
+  }
+  for (const auto& [name, ignored] : machines.value().items()) {
+    const Object one = GYRE_TRY(machines.object(name));
+    out.machines.emplace(name, GYRE_TRY(machine(one, links, ranks)));
+  }
+  return out;
+}
+
+namespace {
+
+Result<std::string> text_of(const std::string& file) {
+  std::ifstream in(file);
+  std::stringstream content;
+  if (!in || !(content << in.rdbuf())) return Error{Code::invalid_argument, fmt::format("{}: can't be read", file)};
+  return content.str();
+}
+
+}  // namespace
+
+Result<Constants> constants_of(const std::string& file) {
+  return file.empty() ? default_constants() : parse_constants(GYRE_TRY(text_of(file)), file);
+}
+
+Result<std::string> digest(const std::string& file) {
+  return fmt::format("{:016x}", fnv1a(file.empty() ? std::string(compiled_in) : GYRE_TRY(text_of(file))));
+}
+
+std::string_view default_constants_text() { return compiled_in; }
+
+Result<Constants> default_constants() { return parse_constants(compiled_in, "the constants compiled in"); }
+
+Result<Costs> Constants::machine(std::string_view name) const {
+  const auto found = machines.find(name);
+  if (found != machines.end()) return found->second;
+  std::vector<std::string_view> names;
+  for (const auto& [known, ignored] : machines) names.push_back(known);
+  const std::string_view near = nearest(name, names);
+  return Error{Code::invalid_argument, fmt::format("there are no constants of a machine '{}': must be one of {}{}", name,
+                                                   fmt::join(names, ", "), near.empty() ? "" : fmt::format("; did you mean {}?", near))};
+}
+
+}  // namespace gyre::topo

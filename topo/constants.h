@@ -1,0 +1,31 @@
+// Measured constants are data with their origin: constants.json, which is compiled in, or a file of the same form. Every error names the
+// file, the key and the value.
+#pragma once
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "topo/cost.h"
+
+namespace gyre::topo {
+
+struct Constants {
+  std::map<std::string, Costs, std::less<>> machines;
+  std::map<std::string, std::string, std::less<>> origins;  ///< of a link's or a rank's constants: what, where, when
+
+  /// Error: invalid_argument with the nearest name.
+  Result<Costs> machine(std::string_view name) const;
+};
+
+/// `source` is the name of the text in errors.
+Result<Constants> parse_constants(std::string_view text, std::string_view source);
+/// Those compiled in.
+Result<Constants> default_constants();
+std::string_view default_constants_text();
+/// The file's, or where none is named those compiled in.
+Result<Constants> constants_of(const std::string& file);
+/// Equal for equal texts, on every machine: of the file, or of those compiled in. Error: as constants_of.
+Result<std::string> digest(const std::string& file);
+
+}  // namespace gyre::topo

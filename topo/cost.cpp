@@ -1,0 +1,111 @@
+#include "topo/cost.h"
+
+namespace gyre::topo {
+namespace {
+
+Price operator+(Price a, const Price& b) {
+  a.seconds += b.seconds;
+  a.latency += b.latency;
+  for (size_t link = 0; link < link_kinds; ++link) a.bytes[link] += b.bytes[link];
+  a.computing += b.computing;
+  return a;
+}
+
+Price scaled(Price a, double factor) {
+  a.seconds *= factor;
+  a.latency *= factor;
+  for (double& bytes : a.bytes) bytes *= factor;
+  a.computing *= factor;
+  return a;
+}
+
+Price with_sum(Price a) {
+  a.seconds = a.latency + (a.bytes[inside] + a.bytes[between]) + a.computing;
+  return a;
+}
+
+// Where chunks have `bytes`.
+class Pricing {
+ public:
+  Pricing(const Costs& costs, double bytes) : costs_(costs), bytes_(bytes) {}
+
+  Price operator()(const Tally& tally) const {
+    Price out;
+    for (size_t link = 0; link < link_kinds; ++link) {
+      const schedule::LinkClass& kind = costs_.link[link];
+      out.latency += times(tally.hops[link], kind.alpha) + times(tally.ends[link], kind.overhead);
+      out.bytes[link] = times(kind.by_processor ? tally.written[link] : tally.port[link], kind.beta) * bytes_;
+    }
+    out.latency += times(tally.steps, costs_.rank.step);
+    out.computing = (times(tally.reduced, costs_.rank.gamma) + times(tally.copied, costs_.rank.copy)) * bytes_;
+    return with_sum(out);
+  }
+  Price port(size_t link, double chunks) const {
+    Price out;
+    out.bytes[link] = chunks * costs_.link[link].beta * bytes_;
+    return with_sum(out);
+  }
+
+ private:
+  static double times(int64_t count, double each) { return static_cast<double>(count) * each; }
+
+  const Costs& costs_;
+  double bytes_;
+};
+
+// A message of one chunk, and the word back that it was taken.
+Tally there_and_back(size_t link) {
+  Tally out;
+  out.hops[link] = out.ends[link] = out.steps = 2;
+  out.port[link] = out.written[link] = 1;
+  return out;
+}
+
+}  // namespace
+
+Price price(const Profile& profile, const Costs& costs, double block_bytes, const schedule::Cut& cut, uint32_t credits) {
+  const auto pieces = static_cast<double>(cut.pieces());
+  const Pricing slice(costs, block_bytes / static_cast<double>(profile.chunks) / pieces);
+  Price most;
+  const auto at_least = [&](const Price& bound, std::string_view limit) {
+    if (bound.seconds > most.seconds) most = bound, most.limit = limit;
+  };
+
+  for (size_t i = 0; i < measures; ++i) {
+    const Price path = slice(profile.path[i]);
+    at_least(path + scaled(slice(profile.span[i]), static_cast<double>(cut.rounds - 1)), "the way of a slice");
+    // A program passes one kind of link after the other, each with all slices of a round, though in and out at once.
+    Tally links;
+    for (const size_t link : {inside, between}) links.port[link] = std::min(profile.span[i].port[link], profile.port[link].chunks);
+    at_least(scaled(slice(links), pieces), "links one after the other");
+    // The last slice sets out after all others have passed the slowest link.
+    for (size_t link = 0; link < link_kinds; ++link) {
+      at_least(path + slice.port(link, (pieces - 1) * static_cast<double>(profile.widest[link])), "the way of the slices");
+    }
+  }
+  for (const size_t link : {inside, between}) {
+    const Busiest& port = profile.port[link];
+    // A message sets out when the one that is so many before it on its connection has been taken.
+    const int64_t turns = std::max<int64_t>(0, cut.pieces() * profile.messages[link] - 1) / credits;
+    at_least(slice(port.around) + scaled(slice(there_and_back(link)), static_cast<double>(turns)), "credits of a connection");
+    if (costs.link[link].by_processor) continue;
+    at_least(slice(port.around) + slice.port(link, pieces * static_cast<double>(port.chunks)),
+             link == inside ? "a port inside the node" : "a port between nodes");
+  }
+  if (costs.nics_per_node > 0 && !costs.link[between].by_processor) {
+    const double chunks = static_cast<double>(profile.node_port.chunks) / costs.nics_per_node;
+    at_least(slice(profile.node_port.around) + slice.port(between, pieces * chunks), "a node's NICs");
+  }
+  for (const Tally& work : profile.processor) at_least(scaled(slice(work), pieces), "a processor");
+  if (costs.processors_per_node > 0) {
+    at_least(scaled(slice(profile.node_processor), pieces / costs.processors_per_node), "a node's processors");
+  }
+  return most;
+}
+
+Price price(const Profile& profile, const Costs& costs, double block_bytes, const schedule::Cutting& cutting) {
+  const auto chunk_bytes = static_cast<size_t>(block_bytes / static_cast<double>(profile.chunks)) + 1;
+  return price(profile, costs, block_bytes, schedule::cut(chunk_bytes, 1, profile.longest_message, cutting), cutting.credits);
+}
+
+}  // namespace gyre::topo

@@ -29,11 +29,19 @@ using Number = Option<size_t>;
 struct Config {
   Word transport{
       "GYRE_TRANSPORT", "auto", "How ranks are joined; auto: shm inside a host, ucx between hosts.", {"auto", "shm", "ucx", "loopback"}};
-  Word algorithm{"GYRE_ALGORITHM", "auto", "Schedule of every collective; auto: by size.", {"auto", "ring", "naive", "one_shot"}};
+  Word algorithm{"GYRE_ALGORITHM",
+                 "auto",
+                 "Schedule of every collective that it has; auto: by size.",
+                 {"auto", "naive", "ring", "tree", "double_tree", "halving_doubling", "bucket", "hierarchical", "leaders", "one_shot",
+                  "two_shot", "pat"}};
+  Word grid{"GYRE_GRID", "",
+            "Extents of the grid of ranks for the algorithm named, such as 4x2, the fastest first; default: ranks of a host, hosts."};
+  Word constants{"GYRE_CONSTANTS", "", "File of what things cost, by which auto chooses; default: those compiled in."};
   Number slot_bytes{"GYRE_SLOT_BYTES", 64 << 10, "Largest piece sent at once, in bytes; a multiple of 4 KiB.", {}, 4 << 10,
                     64 << 20,          4 << 10};
   Number slots{"GYRE_SLOTS", 8, "Pieces under way on one connection in one direction.", {}, 2, 256};
-  Number channels{"GYRE_CHANNELS", 1, "Channels that share a collective, each with connections of its own.", {}, 1, 16};
+  Number channels{
+      "GYRE_CHANNELS", 0, "Channels that share a collective, each with connections of its own; 0: as the algorithm needs.", {}, 0, 16};
   Word log{"GYRE_LOG", "warn", "What is logged: error, warn, info or debug.", {"error", "warn", "info", "debug"}};
   Word hostid{"GYRE_HOSTID", "", "Ranks with equal text share a host; default: boot id and network namespace."};
   Word rank{"GYRE_RANK", "", "This process's rank, where no launcher says it; with GYRE_SIZE and GYRE_ROOT."};
@@ -63,7 +71,8 @@ struct Config {
  private:
   template <class Self, class Visit>
   static void for_each(Self& self, Visit& visit) {
-    visit(self.transport), visit(self.algorithm), visit(self.slot_bytes), visit(self.slots), visit(self.channels), visit(self.log);
+    visit(self.transport), visit(self.algorithm), visit(self.grid), visit(self.constants), visit(self.slot_bytes), visit(self.slots),
+        visit(self.channels), visit(self.log);
     visit(self.hostid), visit(self.rank), visit(self.size), visit(self.root), visit(self.timeout);
   }
 };

@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "base/hash.h"
-#include "topo/select.h"
+#include "base/log.h"
 
 namespace gyre::engine {
 namespace {
@@ -27,26 +27,43 @@ std::vector<transport::Worker*> workers(const Connections& connections) {
 Result<std::unique_ptr<Communicator>> Communicator::create(const transport::Rendezvous& rendezvous, const Config& config) {
   auto bootstrap = GYRE_TRY(transport::Bootstrap::join(rendezvous));
   const auto facts = GYRE_TRY(exchange_facts(*bootstrap, config));
+  auto circumstances = engine::circumstances(config, facts);
+  if (!circumstances) {
+    bootstrap->fail(circumstances.error());
+    return circumstances.error();
+  }
   auto connections = GYRE_TRY(connect_ranks(*bootstrap, config, facts));
-  const bool busy = crowded(facts, bootstrap->rank());
-  return std::unique_ptr<Communicator>(new Communicator(std::move(bootstrap), std::move(connections), config, busy));
+  const bool busy = host_load(facts, bootstrap->rank()).crowded;
+  return std::unique_ptr<Communicator>(
+      new Communicator(std::move(bootstrap), std::move(connections), config, *std::move(circumstances), busy));
 }
 
-Communicator::Communicator(std::unique_ptr<transport::Bootstrap> bootstrap, Connections connections, Config config, bool crowded)
+Communicator::Communicator(std::unique_ptr<transport::Bootstrap> bootstrap, Connections connections, const Config& config,
+                           Circumstances circumstances, bool crowded)
     : bootstrap_(std::move(bootstrap)),
       connections_(std::move(connections)),
-      config_(std::move(config)),
-      slots_{static_cast<uint32_t>(*config_.slots), *config_.slot_bytes},
+      slots_{static_cast<uint32_t>(*config.slots), *config.slot_bytes},
+      circumstances_(std::move(circumstances)),
       machines_(bootstrap_->rank(), connections_.fifos),
       executor_(*bootstrap_, workers(connections_), crowded) {}
 
 Result<std::shared_ptr<const Proven>> Communicator::proven(const Call& call) {
-  const std::string_view family =
-      *config_.algorithm != "auto" ? std::string_view(*config_.algorithm) : topo::choose(call.count * size_of(call.type), size());
-  const topo::Shape shape{call.collective, size(), static_cast<uint32_t>(*config_.channels), call.root, {}};
-  const std::string key = fmt::format("{}: {}", family, topo::text(shape));
+  const Choice choice = GYRE_TRY(choose(circumstances_, call, profiles_));
+  if (!choice.instead.empty()) {
+    std::string said =
+        fmt::format("{} runs {} and not {}: {}", name(call.collective), choice.family, circumstances_.algorithm, choice.instead);
+    if (std::find(said_.begin(), said_.end(), said) == said_.end()) {
+      log::info("{}", said);
+      said_.push_back(std::move(said));
+    }
+  }
+  const std::string key = fmt::format("{}: {}", choice.family, topo::text(choice.shape));
   if (const auto known = schedules_.find(key); known != schedules_.end()) return known->second;
-  auto made = GYRE_TRY(prove(family, shape, slots_));
+  auto made = GYRE_TRY(prove(choice.family, choice.shape, slots_));
+  if (made->schedule.channels > connections_.fifos.size()) {
+    return Error{Code::internal,
+                 fmt::format("{} has {} channels, ranks are connected on {}", key, made->schedule.channels, connections_.fifos.size())};
+  }
   return schedules_.emplace(key, std::move(made)).first->second;
 }
 
@@ -63,6 +80,25 @@ Result<const Plan*> Communicator::plan(const Call& any) {
   bootstrap_->name(made->hash(), made->text());
   plans_.insert(plans_.begin(), std::move(made));
   return plans_.front().get();
+}
+
+void Communicator::prefer(const Preference& preference) {
+  circumstances_.algorithm = preference.algorithm;
+  circumstances_.grid = preference.grid;
+  plans_.clear();
+}
+
+Result<double> Communicator::predicted_us(const Call& call) {
+  const Plan* chosen = GYRE_TRY(plan(call));
+  const topo::Query asked = query(circumstances_, chosen->call());
+  const auto& profile = profiles_.of(chosen->schedule().family, chosen->shape(), asked.placement);
+  if (!profile) return profile.error();
+  return topo::price(*profile, asked.costs, asked.block_bytes, asked.cutting).seconds * 1e6;
+}
+
+std::string Communicator::explain(const Call& call) {
+  const topo::Query asked = query(circumstances_, normal(call));
+  return topo::explain(asked, topo::choose(asked, profiles_));
 }
 
 Status Communicator::run(const Call& call, const void* input, void* output) {

@@ -7,11 +7,18 @@
 #include <string>
 
 #include "base/config.h"
+#include "engine/choice.h"
 #include "engine/connections.h"
 #include "engine/executor.h"
 #include "engine/machines.h"
 
 namespace gyre::engine {
+
+/// An algorithm, or "auto", and the grid of ranks for it; empty: none.
+struct Preference {
+  std::string algorithm;
+  std::vector<int> grid;
+};
 
 class Communicator {
  public:
@@ -31,11 +38,17 @@ class Communicator {
   Status all_reduce(const void* input, void* output, size_t count, DataType type, ReduceOp op) {
     return run({Collective::all_reduce, count, type, op, 0}, input, output);
   }
+  /// What later calls run, as if GYRE_ALGORITHM and GYRE_GRID said so; on all ranks alike.
+  void prefer(const Preference&);
   /// The schedule that the next such call would run.
   Result<const Plan*> plan(const Call&);
+  /// What its plan costs by the constants, in microseconds.
+  Result<double> predicted_us(const Call&);
+  /// A table of what the call can be chosen from: predicted times, or why not.
+  std::string explain(const Call&);
 
  private:
-  Communicator(std::unique_ptr<transport::Bootstrap>, Connections, Config, bool crowded);
+  Communicator(std::unique_ptr<transport::Bootstrap>, Connections, const Config&, Circumstances, bool crowded);
 
   Status run(const Call&, const void* input, void* output);
   Result<std::shared_ptr<const Proven>> proven(const Call&);
@@ -44,12 +57,14 @@ class Communicator {
 
   std::unique_ptr<transport::Bootstrap> bootstrap_;
   Connections connections_;
-  Config config_;
   transport::Slots slots_;
+  Circumstances circumstances_;
+  topo::Profiles profiles_;
   Machines machines_;
   Executor executor_;
   std::map<std::string, std::shared_ptr<const Proven>, std::less<>> schedules_;  // by family and shape; kept, since machines know them
   std::vector<std::unique_ptr<Plan>> plans_;                                     // the latest first
+  std::vector<std::string> said_;                                                // that another algorithm runs than was named
   uint64_t calls_ = 0;
   uint64_t past_ = 0;  // what those calls were
   std::optional<Error> broken_;

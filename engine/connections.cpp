@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/log.h"
+#include "engine/choice.h"
 
 namespace gyre::engine {
 namespace {
@@ -50,7 +51,7 @@ Result<Connections> connect_ranks(Bootstrap& bootstrap, const Config& config, co
   const size_t ranks = facts.size();
   const transport::Slots slots{static_cast<uint32_t>(*config.slots), *config.slot_bytes};
   Connections connections;
-  connections.fifos.assign(*config.channels, std::vector<transport::Fifo*>(ranks));
+  connections.fifos.assign(connected_channels(config), std::vector<transport::Fifo*>(ranks));
   connections.transports.resize(ranks);
   std::vector<std::string> reasons(ranks);
 
@@ -73,7 +74,7 @@ Result<Connections> connect_ranks(Bootstrap& bootstrap, const Config& config, co
         continue;
       }
       connections.transports[peer] = device.name;
-      for (size_t channel = 0; channel < *config.channels; ++channel) {
+      for (size_t channel = 0; channel < connections.fifos.size(); ++channel) {
         connections.fifos[channel][peer] = &backend.endpoints[channel * ranks + peer]->fifo();
       }
     }

@@ -3,16 +3,19 @@
 #include <fmt/format.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <bit>
 #include <nlohmann/json.hpp>
 
 #include "base/version.h"
+#include "topo/constants.h"
 #include "transport/launch.h"
 #include "transport/transport.h"
 
 namespace gyre::engine {
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Facts, version, host, processors, backends, transport, slot_bytes, slots, channels)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Facts, version, host, processors, backends, transport, slot_bytes, slots, channels, algorithm, grid,
+                                   constants)
 
 namespace {
 
@@ -47,8 +50,22 @@ Status must_agree(const std::vector<Facts>& all, std::string_view what, auto fac
 
 Result<std::vector<Facts>> exchange_facts(transport::Bootstrap& bootstrap, const Config& config) {
   const std::string host = (*config.hostid).empty() ? transport::host_identity(transport::Environment::of_process()) : *config.hostid;
-  const Facts own{std::string(version), host,          own_processors(), own_backends(), *config.transport,
-                  *config.slot_bytes,   *config.slots, *config.channels};
+  const auto constants = topo::digest(*config.constants);
+  if (!constants) {
+    bootstrap.fail(constants.error());  // the others are about to wait for us
+    return constants.error();
+  }
+  const Facts own{std::string(version),
+                  host,
+                  own_processors(),
+                  own_backends(),
+                  *config.transport,
+                  *config.slot_bytes,
+                  *config.slots,
+                  *config.channels,
+                  *config.algorithm,
+                  *config.grid,
+                  *constants};
   std::vector<Facts> all;
   for (const std::string& text : GYRE_TRY(bootstrap.all_gather(nlohmann::json(own).dump()))) {
     const auto json = nlohmann::json::parse(text, nullptr, false);
@@ -63,10 +80,28 @@ Result<std::vector<Facts>> exchange_facts(transport::Bootstrap& bootstrap, const
   GYRE_TRY(must_agree(all, "GYRE_SLOT_BYTES", [](const Facts& f) { return f.slot_bytes; }));
   GYRE_TRY(must_agree(all, "GYRE_SLOTS", [](const Facts& f) { return f.slots; }));
   GYRE_TRY(must_agree(all, "GYRE_CHANNELS", [](const Facts& f) { return f.channels; }));
+  GYRE_TRY(must_agree(all, "GYRE_ALGORITHM", [](const Facts& f) { return f.algorithm; }));
+  GYRE_TRY(must_agree(all, "GYRE_GRID", [](const Facts& f) { return f.grid; }));
+  GYRE_TRY(must_agree(all, "GYRE_CONSTANTS with the digest", [](const Facts& f) { return f.constants; }));
   return all;
 }
 
-bool crowded(const std::vector<Facts>& all, Rank rank) {
+std::vector<int> host_grid(const std::vector<Facts>& all) {
+  size_t each = 1;
+  while (each < all.size() && all[each].host == all[0].host) ++each;
+  if (all.size() % each != 0) return {};
+  std::vector<std::string_view> hosts;
+  for (size_t first = 0; first < all.size(); first += each) {
+    for (size_t rank = first; rank < first + each; ++rank) {
+      if (all[rank].host != all[first].host) return {};
+    }
+    if (std::find(hosts.begin(), hosts.end(), all[first].host) != hosts.end()) return {};
+    hosts.push_back(all[first].host);
+  }
+  return {static_cast<int>(each), static_cast<int>(hosts.size())};
+}
+
+HostLoad host_load(const std::vector<Facts>& all, Rank rank) {
   const std::string& host = all[static_cast<size_t>(rank)].host;
   std::vector<uint64_t> processors;
   int ranks = 0;
@@ -78,7 +113,7 @@ bool crowded(const std::vector<Facts>& all, Rank rank) {
   }
   int count = 0;
   for (const uint64_t word : processors) count += std::popcount(word);
-  return ranks > count;
+  return {count, ranks > count};
 }
 
 }  // namespace gyre::engine

@@ -18,11 +18,20 @@ struct Facts {
   size_t slot_bytes = 0;
   size_t slots = 0;
   size_t channels = 0;
+  std::string algorithm;
+  std::string grid;
+  std::string constants;  ///< a digest of what ranks choose by
 };
 
 /// Everybody's facts by rank. Error: ranks differ in a fact that must be equal; says which rank in what.
 Result<std::vector<Facts>> exchange_facts(transport::Bootstrap&, const Config&);
-/// True when this rank's host has more ranks than processors for them.
-bool crowded(const std::vector<Facts>&, Rank);
+/// {ranks of a host, hosts} where all hosts have equally many ranks, and those of a host follow each other; else empty.
+std::vector<int> host_grid(const std::vector<Facts>&);
+/// How many processors this rank's host has for its ranks, and whether these are more.
+struct HostLoad {
+  int processors = 0;
+  bool crowded = false;
+};
+HostLoad host_load(const std::vector<Facts>&, Rank);
 
 }  // namespace gyre::engine

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/log.h"
+#include "engine/choice.h"
 
 namespace gyre::engine {
 
@@ -16,7 +17,7 @@ Joining::Joining(transport::Bootstrap& bootstrap, const Config& config, std::vec
     : bootstrap_(bootstrap),
       ranks_(static_cast<size_t>(bootstrap.size())),
       own_(static_cast<size_t>(bootstrap.rank())),
-      channels_(*config.channels),
+      channels_(connected_channels(config)),
       deadline_(Clock::now() + std::chrono::seconds(*config.timeout)),
       wanted_(std::move(wanted)),
       reasons_(ranks_) {}

@@ -1,18 +1,142 @@
 #include "topo/select.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "topo/grid.h"
+
 namespace gyre::topo {
 namespace {
 
-// One hop beats 2(ranks-1) hops until every rank's receiving of everybody's bytes weighs more. Measured over shm on a 2-core AMD EPYC
-// (perf/peers/peer_gyre, 1 KiB to 256 KiB): 2 ranks, one_shot ahead throughout (256 KiB: 12 us, ring 27 us); 4 ranks, ahead to 64 KiB
-// (35 us, ring 42 us), behind from 128 KiB.
-constexpr size_t one_shot_bytes = 256 << 10;  // received per rank
+// Schedules that are made only to look for overridden links.
+constexpr int most_ranks_looked_at = 1024;
+
+// The extents {ranks of a node, nodes}, where nodes are alike.
+std::vector<int> node_grid(const Query& query) {
+  const int per_node = query.placement.per_node;
+  if (per_node <= 0 || query.ranks % per_node != 0) return {};
+  return {per_node, query.ranks / per_node};
+}
+
+// The grids worth trying: the family's own, and that along whose lines nodes end.
+std::vector<std::vector<int>> grids(const Family& family, const Query& query) {
+  const std::vector<int> nodes = node_grid(query);
+  const bool several = nodes.size() == 2 && nodes[0] > 1 && nodes[1] > 1;
+  if (family.grid == GridUse::nodes) return {several ? nodes : std::vector<int>{}};
+  std::vector<int> along_nodes;
+  if (family.grid == GridUse::lines && several) along_nodes = nodes;
+  if (family.grid == GridUse::factors) {
+    for (const int extent : several ? nodes : std::vector{query.ranks}) {
+      for (const int factor : prime_factors(extent)) along_nodes.push_back(factor);
+    }
+  }
+  if (along_nodes.empty()) return {{}};
+  std::vector<int> own;
+  for (const Dimension& d : family.lines({query.collective, query.ranks, 1, query.root, {}}).value_or(Lines::value_type())) {
+    own.push_back(d.extent);
+  }
+  return along_nodes == own ? std::vector<std::vector<int>>{{}} : std::vector<std::vector<int>>{{}, along_nodes};
+}
+
+// Channels that a shape may have.
+std::vector<uint32_t> channels(const Family& family, const Query& query) {
+  const uint32_t most = std::max(1U, query.channels / family.channels);
+  if (query.shape_channels != 0) return {std::clamp(query.shape_channels / family.channels, 1U, most)};
+  return most > 1 ? std::vector<uint32_t>{1, most} : std::vector<uint32_t>{1};
+}
+
+// Looks for the candidate's messages over links unlike the others: says which is missing, and makes bytes dearer as the slowest is.
+std::string overridden(const Query& query, const Candidate& candidate, Costs& costs) {
+  if (query.overrides.empty()) return {};
+  if (query.ranks > most_ranks_looked_at) return fmt::format("links differ, and schedules of {} ranks are not looked at", query.ranks);
+  const auto schedule = make(candidate.family, candidate.shape);
+  if (!schedule) return schedule.error().what;
+  std::array<double, link_kinds> slowest{1, 1};
+  for (const auto& program : schedule->programs) {
+    for (const auto& step : program.steps) {
+      for (const Rank peer : schedule->peers(step.to)) {
+        for (const LinkOverride& link : query.overrides) {
+          if (std::minmax(link.a, link.b) != std::minmax(program.rank, peer)) continue;
+          if (link.missing) return fmt::format("needs the link between ranks {} and {}, which is missing", link.a, link.b);
+          double& factor = slowest[query.placement.link(link.a, link.b)];
+          factor = std::max(factor, link.slower);
+        }
+      }
+    }
+  }
+  for (const size_t link : {inside, between}) costs.link[link].beta *= slowest[link];
+  return {};
+}
+
+Candidate candidate(const Query& query, const Family& family, const std::vector<int>& grid, uint32_t channels, Profiles& profiles) {
+  Candidate out{family.name, {query.collective, query.ranks, channels, query.root, grid}, {}, {}};
+  out.refused = refusal(family, out.shape);
+  if (lacks_nodes(family, out.shape)) {
+    const bool on_one_node = query.placement.nodes(query.ranks) == 1;
+    out.refused = on_one_node ? "all ranks are on one node" : "needs nodes of the same number of ranks, more than one";
+  }
+  if (out.refused.empty() && query.channels < family.channels) {
+    out.refused = fmt::format("needs {} channels, and {} is allowed", family.channels, query.channels);
+  }
+  if (!out.refused.empty()) return out;
+  const Result<Profile>& profile = profiles.of(family.name, out.shape, query.placement);
+  if (!profile) {
+    out.refused = profile.error().what;
+  } else if (size_t{profile->longest_message} * query.cutting.unit_bytes > query.cutting.slot_bytes) {
+    out.refused = fmt::format("its messages of {} chunks don't fit a slot of {} bytes", profile->longest_message, query.cutting.slot_bytes);
+  } else {
+    Costs costs = query.costs;
+    out.refused = overridden(query, out, costs);
+    out.price = price(*profile, costs, query.block_bytes, query.cutting);
+  }
+  return out;
+}
 
 }  // namespace
 
-std::string_view choose(size_t bytes, int ranks) {
-  if (ranks > 1 && bytes * static_cast<size_t>(ranks - 1) <= one_shot_bytes) return "one_shot";
-  return "ring";
+const Result<Profile>& Profiles::of(std::string_view family, const Shape& shape, const Placement& placement) {
+  Key key{family, shape.collective, shape.ranks, shape.channels, shape.root, shape.grid, placement.per_node};
+  const auto found = known_.find(key);
+  if (found != known_.end()) return found->second;
+  return known_.emplace(std::move(key), profile(family, shape, placement)).first->second;
+}
+
+Choice choose(const Query& query, Profiles& profiles) {
+  Choice out;
+  for (const Family& family : families()) {
+    for (const auto& grid : grids(family, query)) {
+      for (const uint32_t count : channels(family, query)) {
+        out.candidates.push_back(candidate(query, family, grid, count, profiles));
+        if (!out.candidates.back().refused.empty()) break;  // of the other numbers of channels the same would be said
+      }
+    }
+  }
+  std::stable_sort(out.candidates.begin(), out.candidates.end(), [](const Candidate& a, const Candidate& b) {
+    if (a.refused.empty() != b.refused.empty()) return a.refused.empty();
+    return a.refused.empty() && a.price.seconds < b.price.seconds;
+  });
+  return out;
+}
+
+const Candidate* Choice::cheapest(std::string_view family) const {
+  for (const Candidate& candidate : candidates) {
+    if (candidate.family == family && candidate.refused.empty()) return &candidate;
+  }
+  return nullptr;
+}
+
+const Candidate* rule_of_thumb(const Query& query, const Choice& choice) {
+  const Candidate* ring = choice.cheapest("ring");
+  const Candidate* tree = choice.cheapest("double_tree") != nullptr ? choice.cheapest("double_tree") : choice.cheapest("tree");
+  const Candidate* hierarchical = choice.cheapest("hierarchical");
+  const bool several = query.placement.nodes(query.ranks) > 1 && query.placement.per_node > 1;
+  if (ring != nullptr) {
+    const double limit = ring->price.seconds;
+    if (query.block_bytes < 1 << 20 && tree != nullptr && tree->price.seconds < 0.8 * limit) return tree;
+    if (several && hierarchical != nullptr && hierarchical->price.seconds < 1.2 * limit) return hierarchical;
+  }
+  return choice.best();
 }
 
 }  // namespace gyre::topo

@@ -1,11 +1,65 @@
-// Which family runs a call. A pure function of what all ranks know, so that they choose alike.
+// Which family runs a call: every candidate that this machine allows is priced, and the cheapest taken. A pure function of what all ranks
+// know, so that they choose alike; equal prices are decided by the order of families().
 #pragma once
-#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
 #include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "topo/algorithms.h"
+#include "topo/cost.h"
+#include "topo/graph.h"
 
 namespace gyre::topo {
 
-/// The family for an all-reduce of `bytes` between `ranks`.
-std::string_view choose(size_t bytes, int ranks);
+struct Query {
+  Collective collective = Collective::all_reduce;
+  double block_bytes = 0;  ///< of a block (schedule/layout.h)
+  int ranks = 1;
+  Rank root = 0;
+  Placement placement;
+  uint32_t channels = 1;        ///< connections between two ranks: a schedule has no more channels
+  uint32_t shape_channels = 0;  ///< of every candidate's shape; 0: one, and as many as there are connections for
+  Costs costs;
+  schedule::Cutting cutting;
+  std::vector<LinkOverride> overrides;  ///< links that are slower or missing
+};
+
+struct Candidate {
+  std::string_view family;
+  Shape shape;
+  Price price;
+  std::string refused;  ///< why it can't run; empty: it can
+};
+
+struct Choice {
+  std::vector<Candidate> candidates;  ///< the cheapest first, the refused last
+
+  /// Null: none can run.
+  const Candidate* best() const { return candidates.empty() || !candidates.front().refused.empty() ? nullptr : &candidates.front(); }
+  /// The cheapest of a family; null: none can run.
+  const Candidate* cheapest(std::string_view family) const;
+};
+
+/// Profiles that were made before: a communicator keeps one, so that a second choice of a collective costs microseconds.
+class Profiles {
+ public:
+  /// Error: as profile().
+  const Result<Profile>& of(std::string_view family, const Shape&, const Placement&);
+
+ private:
+  using Key = std::tuple<std::string, Collective, int, uint32_t, Rank, std::vector<int>, int>;
+  std::map<Key, Result<Profile>> known_;
+};
+
+Choice choose(const Query&, Profiles&);
+/// A table of all candidates: predicted times and of what they are made, or why one is refused.
+std::string explain(const Query&, const Choice&);
+
+/// What the published rule takes: below 1 MiB the tree if it is predicted under 0.8 of the ring; on several nodes of several ranks
+/// hierarchical if it is predicted under 1.2 of the ring; else the smallest prediction. Null: none can run.
+const Candidate* rule_of_thumb(const Query&, const Choice&);
 
 }  // namespace gyre::topo

@@ -5,8 +5,10 @@
 #include <type_traits>
 
 #include "test/catch.h"
+#include "test/text.h"
 
 using namespace gyre;
+using gyre::test::contains;
 
 namespace {
 
@@ -14,8 +16,6 @@ std::string error_of(const std::vector<std::string>& environment) {
   const auto config = Config::from(environment);
   return config ? "" : config.error().what;
 }
-
-bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
 struct Trial {
   std::string name;
@@ -78,7 +78,9 @@ TEST_CASE("names of others are passed over") {
 }
 
 TEST_CASE("a wrong choice is told all right ones and the nearest") {
-  CHECK(error_of({"GYRE_ALGORITHM=rign"}) == "GYRE_ALGORITHM=rign: must be one of auto, ring, naive, one_shot; did you mean ring?");
+  CHECK(error_of({"GYRE_ALGORITHM=rign"}) ==
+        "GYRE_ALGORITHM=rign: must be one of auto, naive, ring, tree, double_tree, halving_doubling, bucket, hierarchical, leaders, "
+        "one_shot, two_shot, pat; did you mean ring?");
   CHECK(error_of({"GYRE_LOG=everything"}) == "GYRE_LOG=everything: must be one of error, warn, info, debug");
 }
 

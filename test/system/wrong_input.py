@@ -4,7 +4,7 @@ import signal
 import socket
 import time
 
-from system import GENEROUS, Skipped, await_that, built_in, check, free_port, run, start, start_rank, subjects
+from system import GENEROUS, Skipped, await_that, built_in, check, free_port, right_rows, run, start, start_rank, subjects
 
 
 def sweep_flags():
@@ -45,9 +45,17 @@ def options():
             ("GYRE_ALGORITHM", "one-shot", "did you mean one_shot"), ("GYRE_LOG", "inof", "did you mean info"),
             ("GYRE_SLOTS", "1", "nearest right value is 2"), ("GYRE_SLOTS", "many", "number"),
             ("GYRE_SLOTS", "100000", "nearest right value is 256"), ("GYRE_SLOT_BYTES", "5000", "nearest right value is 4096"),
-            ("GYRE_CHANNELS", "0", "nearest right value is 1"), ("GYRE_TIMEOUT", "0", "nearest right value is 1"),
+            ("GYRE_CHANNELS", "100", "nearest right value is 16"), ("GYRE_TIMEOUT", "0", "nearest right value is 1"),
             ("GYRE_TIMEOUT", "-1", "number"), ("GYRE_CHANNELS", "", "number")):
         run("all_reduce", "-e", "8", env={name: value}).complains(name, hint)
+
+
+def grids():
+    """Each rank says so: what a grid must be is known when all ranks are."""
+    for grid in ("3x", "x", "1x2x", "0x2", "2x3", "2*1", "-1x2"):
+        done = run("all_reduce", "-e", "8", env={"GYRE_GRID": grid}).failed()
+        check(done.err.count(f"GYRE_GRID={grid}: ") == 2, f"not one line of each rank\n{done.story()}")
+    right_rows(run("all_reduce", "-e", "8", "--ranks", 6, env={"GYRE_GRID": "3x2", "GYRE_ALGORITHM": "bucket"}))
 
 
 def place_that_makes_no_sense():
@@ -196,7 +204,7 @@ def transports_that_only_some_ranks_have():
         check(said in process.wait(GENEROUS).failed().err, process.story())
 
 
-subjects([interrupted_while_ranks_start, loopback_between_processes, transports_that_only_some_ranks_have, sweep_flags, names_near_a_right_one, no_command_prints_the_help, json_that_cannot_be_written, options, place_that_makes_no_sense,
+subjects([grids, interrupted_while_ranks_start, loopback_between_processes, transports_that_only_some_ranks_have, sweep_flags, names_near_a_right_one, no_command_prints_the_help, json_that_cannot_be_written, options, place_that_makes_no_sense,
           root_that_is_no_address, ranks_against_the_launcher, name_that_does_not_resolve, port_in_use, root_that_refuses,
           root_that_cannot_be_reached, root_that_is_another_program, ranks_that_are_missing, rank_that_is_there_twice,
           ranks_that_do_not_agree_on_their_number, options_that_differ, results_that_cannot_be_written,

@@ -1,0 +1,104 @@
+#include "engine/choice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "topo/algorithms.h"
+#include "topo/constants.h"
+
+namespace gyre::engine {
+namespace {
+
+constexpr size_t channels_unasked = 2;  // what any family needs
+
+topo::Shape shape_of(const Circumstances& c, const Call& call, const topo::Family& family) {
+  topo::Shape shape{call.collective, c.ranks, 1, call.root, {}};
+  shape.channels = static_cast<uint32_t>(std::max<size_t>(1, c.channels / family.channels));
+  const bool lines = family.grid == topo::GridUse::lines;
+  if (!lines && family.grid != topo::GridUse::nodes) return shape;
+  shape.grid = c.grid;
+  // One host has no order to offer, and a family may do better by itself.
+  if (shape.grid.empty() && (!lines || (c.hosts.size() == 2 && c.hosts[1] > 1))) shape.grid = c.hosts;
+  return shape;
+}
+
+// The host that has the most ranks beyond its processors, as far as that matters.
+HostLoad most_crowded(const std::vector<Facts>& facts) {
+  HostLoad worst;
+  for (Rank rank = 0; rank < static_cast<Rank>(facts.size()); ++rank) {
+    const HostLoad load = host_load(facts, rank);
+    if (load.crowded && (!worst.crowded || load.processors < worst.processors)) worst = load;
+  }
+  return worst;
+}
+
+Result<Choice> by_price(const Circumstances& c, const Call& call, topo::Profiles& profiles) {
+  const topo::Choice priced = topo::choose(query(c, call), profiles);
+  const topo::Candidate* best = priced.best();
+  if (best == nullptr)
+    return Error{Code::invalid_usage, fmt::format("no algorithm has {}", topo::text({call.collective, c.ranks, 1, call.root, {}}))};
+  return Choice{std::string(best->family), best->shape, {}};
+}
+
+}  // namespace
+
+Result<Circumstances> circumstances(const Config& config, const std::vector<Facts>& facts) {
+  Circumstances c{static_cast<int>(facts.size()), *config.channels, *config.algorithm, {}, host_grid(facts), {}, {}};
+  const topo::Constants constants = GYRE_TRY(topo::constants_of(*config.constants));
+  c.costs = GYRE_TRY(constants.machine(machine(config, facts)));
+  const HostLoad load = most_crowded(facts);
+  c.costs.processors_per_node = load.crowded ? load.processors : 0;
+  const auto credits = static_cast<uint32_t>(*config.slots);
+  c.cutting = {.slot_bytes = *config.slot_bytes, .slices = schedule::slices_under_way(credits), .credits = credits};
+  const std::string& given = *config.grid;
+  if (given.empty()) return c;
+  const auto wrong = [&](std::string_view what) { return Error{Code::invalid_argument, fmt::format("GYRE_GRID={}: {}", given, what)}; };
+  auto grid = parse_grid(given);
+  if (!grid) return wrong(grid.error().what);
+  int64_t cells = 1;
+  for (const int extent : *grid) cells = std::min<int64_t>(cells * extent, INT32_MAX);
+  if (cells != c.ranks) return wrong(fmt::format("has {} places for {} ranks", cells, c.ranks));
+  c.grid = *std::move(grid);
+  return c;
+}
+
+std::string machine(const Config& config, const std::vector<Facts>& facts) {
+  return fmt::format("host{}{}", *config.transport == "ucx" ? "_ucx" : "", most_crowded(facts).crowded ? "_crowded" : "");
+}
+
+topo::Query query(const Circumstances& c, const Call& call) {
+  topo::Query out;
+  out.collective = call.collective;
+  out.block_bytes = static_cast<double>(call.count * size_of(call.type));
+  out.ranks = c.ranks;
+  out.root = call.root;
+  // Hosts without an order: as if every rank had a host of its own, which no message is cheaper than.
+  out.placement.per_node = c.hosts.size() == 2 ? (c.hosts[1] > 1 ? c.hosts[0] : 0) : 1;
+  out.channels = static_cast<uint32_t>(c.channels == 0 ? channels_unasked : c.channels);
+  // One thread drives all channels, so that more of them are no faster by themselves.
+  out.shape_channels = static_cast<uint32_t>(std::max<size_t>(1, c.channels));
+  out.costs = c.costs;
+  out.cutting = c.cutting;
+  return out;
+}
+
+Result<Choice> choose(const Circumstances& c, const Call& call, topo::Profiles& profiles) {
+  if (c.algorithm == "auto") return by_price(c, call, profiles);
+  const topo::Family* family = topo::family_named(c.algorithm);
+  if (family == nullptr) return topo::make(c.algorithm, {}).error();
+  const topo::Shape shape = shape_of(c, call, *family);
+  const std::string refused = topo::refusal(*family, shape);
+  if (refused.empty() && c.channels != 0 && c.channels < family->channels) {
+    return Error{Code::invalid_usage, fmt::format("{} needs {} channels, GYRE_CHANNELS is {}", c.algorithm, family->channels, c.channels)};
+  }
+  if (refused.empty()) return Choice{c.algorithm, shape, {}};
+  Choice instead = GYRE_TRY(by_price(c, call, profiles));
+  instead.instead = refused;
+  return instead;
+}
+
+size_t connected_channels(const Config& config) { return std::max(channels_unasked, *config.channels); }
+
+}  // namespace gyre::engine

@@ -1,0 +1,44 @@
+// Which schedule a communicator runs for a call: the family, by option or by price, and the shape that it is made for. A pure function
+// of what all ranks know, so that they choose alike.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "base/config.h"
+#include "base/result.h"
+#include "engine/arguments.h"
+#include "engine/facts.h"
+#include "topo/select.h"
+
+namespace gyre::engine {
+
+/// What does not change from call to call.
+struct Circumstances {
+  int ranks = 1;
+  size_t channels = 0;             ///< GYRE_CHANNELS; 0: as the family needs
+  std::string algorithm = "auto";  ///< GYRE_ALGORITHM
+  std::vector<int> grid;           ///< GYRE_GRID; empty: none was given
+  std::vector<int> hosts;          ///< {ranks of a host, hosts}; empty: the hosts have no such order
+  topo::Costs costs;               ///< of GYRE_CONSTANTS, for ranks that are joined like these
+  schedule::Cutting cutting;
+};
+/// Error: a GYRE_GRID that is none for so many ranks, or GYRE_CONSTANTS that can't be read or lack this kind of machine.
+Result<Circumstances> circumstances(const Config&, const std::vector<Facts>&);
+/// The machine of the constants that ranks so joined run on: "host", or "host_ucx" where UCX joins the ranks of a host; with "_crowded"
+/// where a host has more ranks than processors.
+std::string machine(const Config&, const std::vector<Facts>&);
+
+struct Choice {
+  std::string family;
+  topo::Shape shape;
+  std::string instead;  ///< why it is not the algorithm that was named; empty: it is, or none was
+};
+/// Error: the named algorithm does not exist, or the options contradict each other.
+Result<Choice> choose(const Circumstances&, const Call&, topo::Profiles&);
+/// What is chosen from for a call when no algorithm is named.
+topo::Query query(const Circumstances&, const Call&);
+
+/// Channels on which every pair is connected: what any family may need of them.
+size_t connected_channels(const Config&);
+
+}  // namespace gyre::engine

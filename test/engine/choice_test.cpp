@@ -1,0 +1,111 @@
+// Which schedule is chosen, and what the options say about it.
+#include "engine/choice.h"
+
+#include "test/catch.h"
+#include "test/ranks.h"
+#include "test/text.h"
+#include "topo/algorithms.h"
+#include "topo/constants.h"
+
+using namespace gyre;
+using namespace gyre::engine;
+using gyre::test::configured;
+using gyre::test::error_of;
+
+namespace {
+
+/// Ranks on these hosts.
+std::vector<Facts> on(const std::vector<std::string>& hosts) {
+  std::vector<Facts> facts(hosts.size());
+  for (size_t i = 0; i < hosts.size(); ++i) facts[i].host = hosts[i];
+  return facts;
+}
+
+Circumstances with(std::string algorithm, size_t channels, int ranks = 4) {
+  Circumstances c{ranks, channels, std::move(algorithm), {}, {ranks, 1}, *topo::default_constants()->machine("host"), {}};
+  return c;
+}
+
+}  // namespace
+
+TEST_CASE("hosts are a grid when all have equally many ranks, one after the other") {
+  CHECK(host_grid(on({"a"})) == std::vector{1, 1});
+  CHECK(host_grid(on({"a", "a", "a"})) == std::vector{3, 1});
+  CHECK(host_grid(on({"a", "a", "b", "b", "c", "c"})) == std::vector{2, 3});
+  CHECK(host_grid(on({"a", "b", "c"})) == std::vector{1, 3});
+  CHECK(host_grid(on({"a", "a", "b"})).empty());
+  CHECK(host_grid(on({"a", "b", "a", "b"})).empty());
+  CHECK(host_grid(on({"a", "b", "b", "a"})).empty());
+  CHECK(host_grid(on({"a", "a", "b", "b", "a", "a"})).empty());
+}
+
+TEST_CASE("GYRE_GRID is extents whose product is the number of ranks") {
+  const auto eight = on(std::vector<std::string>(8, "a"));
+  const auto grid = circumstances(configured({"GYRE_GRID=4x2"}), eight);
+  REQUIRE(grid);
+  CHECK(grid->grid == std::vector{4, 2});
+  CHECK(circumstances(configured({"GYRE_GRID=2x2x2"}), eight)->grid == std::vector{2, 2, 2});
+  CHECK(circumstances(configured({"GYRE_GRID=8"}), eight)->grid == std::vector{8});
+  CHECK(circumstances(configured({}), eight)->grid.empty());
+  CHECK(error_of(circumstances(configured({"GYRE_GRID=4x3"}), eight)) == "GYRE_GRID=4x3: has 12 places for 8 ranks");
+  CHECK(error_of(circumstances(configured({"GYRE_GRID=9"}), eight)) == "GYRE_GRID=9: has 9 places for 8 ranks");
+  for (const char* wrong : {"4x", "x2", "4y2", "0x8", "-4x-2", "4 x 2", "4x2x"}) {
+    INFO(wrong);
+    CHECK(error_of(circumstances(configured({std::string("GYRE_GRID=") + wrong}), eight)) ==
+          std::string("GYRE_GRID=") + wrong + ": must be extents such as 4x2, whose product is the number of ranks");
+  }
+}
+
+TEST_CASE("every collective has a schedule, whatever its size, and the one that was named where that has it") {
+  topo::Profiles profiles;
+  for (const Collective collective : all_collectives()) {
+    for (const size_t count : {size_t{1}, size_t{1} << 22}) {
+      for (const std::string algorithm : {"auto", "ring", "naive", "one_shot"}) {
+        const Call call{collective, count, DataType::float32, ReduceOp::sum, 0};
+        const auto choice = choose(with(algorithm, 0), call, profiles);
+        INFO(algorithm << " " << name(collective) << " " << error_of(choice));
+        REQUIRE(choice);
+        CHECK(topo::refusal(*topo::family_named(choice->family), choice->shape).empty());
+        if (algorithm != "auto") CHECK((choice->family == algorithm) == choice->instead.empty());
+      }
+    }
+  }
+}
+
+TEST_CASE("channels are as many as were asked for, and one where none were") {
+  topo::Profiles profiles;
+  const Call call{Collective::all_reduce, 1000, DataType::float32, ReduceOp::sum, 0};
+  CHECK(choose(with("ring", 0), call, profiles)->shape.channels == 1);
+  CHECK(choose(with("ring", 1), call, profiles)->shape.channels == 1);
+  CHECK(choose(with("ring", 3), call, profiles)->shape.channels == 3);
+  for (const size_t channels : {1, 3, 16}) {
+    const auto choice = choose(with("auto", channels), call, profiles);
+    CHECK(choice->shape.channels == channels / (choice->family == "double_tree" ? 2 : 1));
+  }
+  CHECK(connected_channels(configured({})) == 2);
+  CHECK(connected_channels(configured({"GYRE_CHANNELS=1"})) == 2);
+  CHECK(connected_channels(configured({"GYRE_CHANNELS=5"})) == 5);
+}
+
+TEST_CASE("a double tree has two channels per channel of its shape") {
+  topo::Profiles profiles;
+  if (topo::family_named("double_tree") == nullptr) return;
+  const Call call{Collective::all_reduce, 1000, DataType::float32, ReduceOp::sum, 0};
+  for (const size_t channels : {size_t{0}, size_t{2}, size_t{3}})
+    CHECK(choose(with("double_tree", channels), call, profiles)->shape.channels == 1);
+  CHECK(choose(with("double_tree", 4), call, profiles)->shape.channels == 2);
+  CHECK(choose(with("double_tree", 1), {Collective::all_gather, 1000, DataType::float32, ReduceOp::sum, 0}, profiles));
+  CHECK(error_of(choose(with("double_tree", 1), call, profiles)) == "double_tree needs 2 channels, GYRE_CHANNELS is 1");
+}
+
+TEST_CASE("the machine is told by transport and load, and its constants come from GYRE_CONSTANTS") {
+  auto two = on({"a", "a"});
+  for (Facts& facts : two) facts.processors = {3};
+  CHECK(machine(configured({}), two) == "host");
+  CHECK(machine(configured({"GYRE_TRANSPORT=ucx"}), two) == "host_ucx");
+  for (Facts& facts : two) facts.processors = {1};
+  CHECK(machine(configured({}), two) == "host_crowded");
+  CHECK(machine(configured({"GYRE_TRANSPORT=ucx"}), two) == "host_ucx_crowded");
+  CHECK(circumstances(configured({}), two)->costs.processors_per_node == 1);
+  CHECK(error_of(circumstances(configured({"GYRE_CONSTANTS=/nowhere.json"}), two)) == "/nowhere.json: can't be read");
+}

@@ -44,8 +44,11 @@ Communicator::Communicator(std::unique_ptr<transport::Bootstrap> bootstrap, Conn
       connections_(std::move(connections)),
       slots_{static_cast<uint32_t>(*config.slots), *config.slot_bytes},
       circumstances_(std::move(circumstances)),
+      batch_(bootstrap_->rank(), connections_.fifos.front(), slots_.bytes),
       machines_(bootstrap_->rank(), connections_.fifos),
-      executor_(*bootstrap_, workers(connections_), crowded) {}
+      executor_(*bootstrap_, workers(connections_), crowded) {
+  machines_.between(batch_);
+}
 
 Result<std::shared_ptr<const Proven>> Communicator::proven(const Call& call) {
   const Choice choice = GYRE_TRY(choose(circumstances_, call, profiles_));
@@ -127,6 +130,15 @@ Error Communicator::refused(uint64_t number, Error why) {
   bootstrap_->name(hash, text);
   bootstrap_->made(number, hash, true);
   return why;
+}
+
+Status Communicator::exchange(std::span<const Transfer> transfers) {
+  if (broken_) return *broken_;
+  if (auto refusal = batch_.refuse(transfers)) return *std::move(refusal);
+  batch_.bind(transfers, calls_);
+  Status status = executor_.run(batch_);
+  if (!status) give_up(status.error());
+  return status;
 }
 
 // Messages may still be under way from and to the user's memory, and end only with the connections: before the user has it back.

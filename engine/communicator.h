@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/config.h"
+#include "engine/batch.h"
 #include "engine/choice.h"
 #include "engine/connections.h"
 #include "engine/executor.h"
@@ -33,11 +34,19 @@ class Communicator {
   /// "shm" or "ucx" by rank; empty for this rank.
   const std::vector<std::string>& transports() const { return connections_.transports; }
 
-  /// output = the reduction of all ranks' `count` elements at input. input == output: in place; otherwise they must not overlap.
-  /// Blocks until the result is there. Same call, same number of ranks: the same bits on every rank and in every run.
+  /// Runs a collective, which all ranks call alike. Buffers are NCCL's (schedule/layout.h), and so is what in place means; a buffer that
+  /// this rank does not have is not looked at. Blocks until the result is there and the buffers are free. Same call, same number of
+  /// ranks: the same bits in every run.
+  Status run(const Call&, const void* input, void* output);
+  /// output = the reduction of all ranks' `count` elements at input. Same bits on every rank.
   Status all_reduce(const void* input, void* output, size_t count, DataType type, ReduceOp op) {
     return run({Collective::all_reduce, count, type, op, 0}, input, output);
   }
+  /// Runs a group of sends and receives, which among two ranks and in one direction are matched by order, within and across groups. All
+  /// make progress together. Those to and from this rank itself are matched within the group. Blocks until what arrives is there and the
+  /// buffers are free. A count or type that differs is an error on both ranks; a sender whose data is out already learns of it by its
+  /// next call.
+  Status exchange(std::span<const Transfer>);
   /// What later calls run, as if GYRE_ALGORITHM and GYRE_GRID said so; on all ranks alike.
   void prefer(const Preference&);
   /// The schedule that the next such call would run.
@@ -50,7 +59,6 @@ class Communicator {
  private:
   Communicator(std::unique_ptr<transport::Bootstrap>, Connections, const Config&, Circumstances, bool crowded);
 
-  Status run(const Call&, const void* input, void* output);
   Result<std::shared_ptr<const Proven>> proven(const Call&);
   Error refused(uint64_t number, Error);
   void give_up(const Error&);
@@ -60,6 +68,7 @@ class Communicator {
   transport::Slots slots_;
   Circumstances circumstances_;
   topo::Profiles profiles_;
+  Batch batch_;
   Machines machines_;
   Executor executor_;
   std::map<std::string, std::shared_ptr<const Proven>, std::less<>> schedules_;  // by family and shape; kept, since machines know them

@@ -29,7 +29,8 @@ class Gyre final : public Peer {
   int size() const override { return member_.size; }
   std::string version() const override { return "gyre"; }  // `compare` notes the commit
   void all_reduce(std::span<float> data) override {
-    const Status status = communicator_->all_reduce(data.data(), data.data(), data.size(), DataType::float32, ReduceOp::sum);
+    const engine::Call call{Collective::all_reduce, data.size(), DataType::float32, ReduceOp::sum, 0};
+    const Status status = communicator_->run(call, data.data(), data.data());
     if (!status) [[unlikely]]
       give_up(member_.rank, status.error());
   }

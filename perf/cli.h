@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "base/config.h"
 
@@ -20,7 +21,7 @@ struct Subcommand {
   std::function<int(const Invocation&)> run;  ///< returns the exit code
 };
 
-Subcommand add_all_reduce(CLI::App&);
+std::vector<Subcommand> add_sweeps(CLI::App&);
 Subcommand add_plan(CLI::App&);
 
 }  // namespace gyre::perf

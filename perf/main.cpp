@@ -1,8 +1,6 @@
 // gyre-perf: finds the subcommand; their flags are in cli_*.cpp, their work in commands.h.
 #include <fmt/format.h>
 
-#include <array>
-
 #include "base/log.h"
 #include "base/version.h"
 #include "perf/cli.h"
@@ -27,7 +25,8 @@ int main(int argc, char** argv) {
   bool options = false;
   app.set_version_flag("--version", std::string("gyre ") + std::string(version));
   app.add_flag("--options", options, "Print every GYRE_* option, its value and where that came from");
-  const std::array subcommands{perf::add_all_reduce(app), perf::add_plan(app)};
+  std::vector<perf::Subcommand> subcommands = perf::add_sweeps(app);
+  subcommands.push_back(perf::add_plan(app));
   app.require_subcommand(0, 1);
   try {
     app.parse(argc, argv);

@@ -6,14 +6,11 @@
 #include <cstring>
 #include <type_traits>
 
+#include "base/hash.h"
+
 namespace gyre::perf {
 namespace {
 
-uint64_t mix(uint64_t x) {  // splitmix64's finalizer
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
 uint64_t random(size_t element, Rank rank) {
   return mix(element * 0x9e3779b97f4a7c15 + static_cast<uint64_t>(rank) * 0xd1342543de82ef95 + 1);
 }
@@ -178,23 +175,38 @@ auto for_storage(DataType type, Visit visit) {
   }
 }
 
+// Nobody looks at what is only moved: the unsigned integer of the type's size.
+template <class Visit>
+auto for_bits(DataType type, Visit visit) {
+  switch (size_of(type)) {
+    case 1:
+      return visit(Tag<uint8_t>{});
+    case 2:
+      return visit(Tag<uint16_t>{});
+    case 4:
+      return visit(Tag<uint32_t>{});
+    default:
+      return visit(Tag<uint64_t>{});
+  }
+}
+
 }  // namespace
 
-void fill_input(void* data, size_t count, DataType type, ReduceOp op, Rank rank, int ranks) {
+void fill_input(void* data, size_t count, DataType type, ReduceOp op, Rank rank, int ranks, size_t first) {
   for_storage(type, [&](auto tag) {
     using T = typename decltype(tag)::Type;
     T* out = static_cast<T*>(data);
     for (size_t i = 0; i < count; ++i) {
       if (is_integer(type)) {
-        out[i] = static_cast<T>(integer_input(i, rank, op));
+        out[i] = static_cast<T>(integer_input(first + i, rank, op));
       } else {
-        out[i] = to_storage<T>(format_of(type), float_input(i, type, op, rank, ranks));
+        out[i] = to_storage<T>(format_of(type), float_input(first + i, type, op, rank, ranks));
       }
     }
   });
 }
 
-size_t count_wrong(const void* data, size_t count, DataType type, ReduceOp op, int ranks) {
+size_t count_wrong(const void* data, size_t count, DataType type, ReduceOp op, int ranks, size_t first) {
   return for_storage(type, [&](auto tag) {
     using T = typename decltype(tag)::Type;
     const T* in = static_cast<const T*>(data);
@@ -202,13 +214,29 @@ size_t count_wrong(const void* data, size_t count, DataType type, ReduceOp op, i
     for (size_t i = 0; i < count; ++i) {
       if constexpr (std::is_integral_v<T>) {
         if (is_integer(type)) {
-          wrong += in[i] == integer_result<T>(i, op, ranks) ? 0 : 1;
+          wrong += in[i] == integer_result<T>(first + i, op, ranks) ? 0 : 1;
           continue;
         }
       }
-      const Expected expected = float_result(i, type, op, ranks);
+      const Expected expected = float_result(first + i, type, op, ranks);
       wrong += std::fabs(from_storage(format_of(type), in[i]) - expected.value) <= expected.bound ? 0 : 1;  // NaN is wrong
     }
+    return wrong;
+  });
+}
+
+void fill_bits(void* data, size_t count, DataType type, Rank rank, size_t first) {
+  for_bits(type, [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    for (size_t i = 0; i < count; ++i) static_cast<T*>(data)[i] = static_cast<T>(random(first + i, rank));
+  });
+}
+
+size_t count_wrong_bits(const void* data, size_t count, DataType type, Rank rank, size_t first) {
+  return for_bits(type, [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    size_t wrong = 0;
+    for (size_t i = 0; i < count; ++i) wrong += static_cast<const T*>(data)[i] == static_cast<T>(random(first + i, rank)) ? 0 : 1;
     return wrong;
   });
 }

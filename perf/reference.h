@@ -8,9 +8,13 @@
 
 namespace gyre::perf {
 
-/// Writes rank's input of `count` elements.
-void fill_input(void* data, size_t count, DataType, ReduceOp, Rank rank, int ranks);
-/// How many of the elements are not the all-reduce of all ranks' inputs.
-size_t count_wrong(const void* data, size_t count, DataType, ReduceOp, int ranks);
+/// Writes elements [first, first + count) of the rank's input to a reduction.
+void fill_input(void* data, size_t count, DataType, ReduceOp, Rank rank, int ranks, size_t first = 0);
+/// How many of the elements are not the reduction of elements [first, first + count) of all ranks' inputs.
+size_t count_wrong(const void* data, size_t count, DataType, ReduceOp, int ranks, size_t first = 0);
+
+/// The same for what is only moved: any bits, of which all must arrive.
+void fill_bits(void* data, size_t count, DataType, Rank rank, size_t first = 0);
+size_t count_wrong_bits(const void* data, size_t count, DataType, Rank rank, size_t first = 0);
 
 }  // namespace gyre::perf

@@ -1,51 +1,58 @@
 #include "perf/report.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <nlohmann/json.hpp>
-#include <thread>
-
-#include "base/version.h"
-#include "kernels/reduce_host.h"
+#include <array>
 
 namespace gyre::perf {
 namespace {
 
-std::string columns(const Measured& m) {
-  const std::string wrong = m.checked ? fmt::format("{}", m.wrong) : "N/A";
-  return fmt::format("{:>9} {:>7.2f} {:>7.2f} {:>6}", m.time_us < 1e5 ? fmt::format("{:.2f}", m.time_us) : fmt::format("{:.0f}", m.time_us),
-                     m.algbw, m.busbw, wrong);
+constexpr std::string_view way_format = "{:>9} {:>7} {:>7} {:>6}";
+constexpr std::string_view prediction_format = "{:>9} {:>6}  ";
+
+std::string columns(const std::optional<Measured>& measured) {
+  if (!measured) return fmt::format(way_format, "N/A", "N/A", "N/A", "N/A");
+  const Measured& m = *measured;
+  return fmt::format(way_format, m.time_us < 1e5 ? fmt::format("{:.2f}", m.time_us) : fmt::format("{:.0f}", m.time_us),
+                     fmt::format("{:.2f}", m.algbw), fmt::format("{:.2f}", m.busbw), m.checked ? fmt::format("{}", m.wrong) : "N/A");
 }
 
-nlohmann::json to_json(const Measured& m) {
-  nlohmann::json json{{"time_us", m.time_us}, {"algbw", m.algbw}, {"busbw", m.busbw}};
-  json["wrong"] = m.checked ? nlohmann::json(m.wrong) : nlohmann::json();
-  return json;
-}
-
-std::string processor() {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);) {
-    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
-  }
-  return "unknown";
+std::string prediction(const Row& row) {
+  const auto error = row.prediction_error();
+  return fmt::format(prediction_format, row.predicted_us ? fmt::format("{:.2f}", *row.predicted_us) : "N/A",
+                     error ? fmt::format("{:+.0f}%", 100 * *error) : "N/A");
 }
 
 }  // namespace
 
-void Report::head(const std::vector<std::string>& about) {
+std::string table_head(bool predicts) {
+  const auto line = [&](std::array<std::string_view, 5> call, const std::string& ways, std::array<std::string_view, 2> predicted,
+                        std::string_view last) {
+    const std::string prediction = predicts ? fmt::format(prediction_format, predicted[0], predicted[1]) : "";
+    return fmt::format("# {:>12} {:>12} {:>9} {:>6} {:>5}  {}  {}{}\n", call[0], call[1], call[2], call[3], call[4], ways, prediction,
+                       last);
+  };
+  const auto twice = [](std::string_view time, std::string_view algbw, std::string_view busbw, std::string_view wrong) {
+    const std::string way = fmt::format(way_format, time, algbw, busbw, wrong);
+    return way + " " + way;
+  };
+  return line({}, fmt::format("{:^32} {:^32}", "out-of-place", "in-place"), {}, "") +
+         line({"size", "count", "type", "redop", "root"}, twice("time", "algbw", "busbw", "#wrong"), {"predicted", "error"}, "algorithm") +
+         line({"(B)", "(elements)"}, twice("(us)", "(GB/s)", "(GB/s)", ""), {"(us)"}, "");
+}
+
+std::string table_row(const Row& row, bool predicts) {
+  const Case& c = row.call;
+  return fmt::format("  {:>12} {:>12} {:>9} {:>6} {:>5}  {} {}  {}{}\n", c.bytes(), c.count, name(c.type),
+                     c.benchmark->reduces() ? name(c.op) : "none", c.benchmark->rooted() ? c.root : -1, columns(row.out_of_place),
+                     columns(row.in_place), predicts ? prediction(row) : "", row.algorithm);
+}
+
+void Report::head(const std::vector<std::string>& about, bool predicts) {
+  predicts_ = predicts;
   for (const std::string& line : about) fmt::print("# {}\n", line);
-  fmt::print("#\n# {:>12} {:>12} {:>9} {:>6} {:>5}  {:^32} {:^32}  {}\n", "", "", "", "", "", "out-of-place", "in-place", "");
-  constexpr std::string_view format = "# {:>12} {:>12} {:>9} {:>6} {:>5}  {:>9} {:>7} {:>7} {:>6} {:>9} {:>7} {:>7} {:>6}  {}\n";
-  fmt::print(format, "size", "count", "type", "redop", "root", "time", "algbw", "busbw", "#wrong", "time", "algbw", "busbw", "#wrong",
-             "algorithm");
-  fmt::print(format, "(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(GB/s)", "(GB/s)", "", "");
+  fmt::print("#\n{}", table_head(predicts));
   std::fflush(stdout);
 }
 
@@ -66,58 +73,40 @@ void Report::clear_progress() {
 void Report::row(const Row& row) {
   clear_progress();
   rows_.push_back(row);
-  fmt::print("  {:>12} {:>12} {:>9} {:>6} {:>5}  {} {}  {}\n", row.bytes, row.count, name(row.type), name(row.op), -1,
-             columns(row.out_of_place), columns(row.in_place), row.algorithm);
+  const Case& c = row.call;
+  if (c.count == 0 && row.asked_bytes > 0) {
+    const std::string each = c.blocks() > 1 ? fmt::format(" for each of {} ranks", c.ranks) : "";
+    fmt::print("# {} bytes hold no {}{}: called with 0 elements\n", row.asked_bytes, name(c.type), each);
+  }
+  fmt::print("{}", table_row(row, predicts_));
   std::fflush(stdout);
+}
+
+void Report::note(const std::string& lines) {
+  clear_progress();
+  for (size_t at = 0; at < lines.size();) {
+    const size_t end = std::min(lines.find('\n', at), lines.size());
+    fmt::print("# {}\n", lines.substr(at, end - at));
+    at = end + 1;
+  }
 }
 
 uint64_t Report::tail() {
   clear_progress();
   uint64_t wrong = 0;
   double busbw = 0;
+  size_t ways = 0;
   bool checked = false;
   for (const Row& row : rows_) {
-    wrong += row.out_of_place.wrong + row.in_place.wrong;
-    busbw += row.out_of_place.busbw + row.in_place.busbw;
-    checked = checked || row.in_place.checked;
+    wrong += row.wrong();
+    busbw += row.out_of_place.busbw + (row.in_place ? row.in_place->busbw : 0);
+    ways += row.in_place ? 2 : 1;
+    checked = checked || row.out_of_place.checked;
   }
   if (checked) fmt::print("# Out of bounds values : {} {}\n", wrong, wrong == 0 ? "OK" : "FAILED");
-  fmt::print("# Avg bus bandwidth    : {:.4f}\n", rows_.empty() ? 0 : busbw / (2 * static_cast<double>(rows_.size())));
+  fmt::print("# Avg bus bandwidth    : {:.4f}\n", ways == 0 ? 0 : busbw / static_cast<double>(ways));
   std::fflush(stdout);
   return wrong;
-}
-
-Status write_json(const std::string& path, const std::string& command, int ranks, const std::vector<std::string>& transports,
-                  const std::vector<Row>& rows) {
-  utsname system{};
-  uname(&system);
-  nlohmann::json results = nlohmann::json::array();
-  for (const Row& row : rows) {
-    results.push_back({{"bytes", row.bytes},
-                       {"count", row.count},
-                       {"type", name(row.type)},
-                       {"redop", name(row.op)},
-                       {"algorithm", row.algorithm},
-                       {"out_of_place", to_json(row.out_of_place)},
-                       {"in_place", to_json(row.in_place)}});
-  }
-  const nlohmann::json all{{"gyre", version},
-                           {"command", command},
-                           {"date", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
-                           {"machine",
-                            {{"processor", processor()},
-                             {"processors", std::thread::hardware_concurrency()},
-                             {"kernel", system.release},
-                             {"isa", kernels::isa()}}},
-                           {"collective", "all_reduce"},
-                           {"ranks", ranks},
-                           {"transports", transports},
-                           {"results", results}};
-  std::ofstream file(path);
-  file << all.dump(1) << '\n';
-  file.close();
-  if (!file) return Error{Code::system, fmt::format("--json {}: {}", path, std::strerror(errno))};
-  return {};
 }
 
 }  // namespace gyre::perf

@@ -1,64 +1,42 @@
 #include "perf/sweep.h"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
 
-#include <cerrno>
-#include <chrono>
-#include <cstring>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
-#include "base/text.h"
-#include "perf/reference.h"
+#include "perf/check.h"
+#include "perf/sweep_buffer.h"
 
 namespace gyre::perf {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-struct Point {
-  size_t count;
-  DataType type;
-  ReduceOp op;
-};
-
-Status check(engine::Communicator& communicator, const Point& p, int calls, const void* input, void* output, Measured& measured) {
-  for (int i = 0; i < calls; ++i) {
-    if (output != input) std::memset(output, 0xff, p.count * size_of(p.type));
-    fill_input(output == input ? output : const_cast<void*>(input), p.count, p.type, p.op, communicator.rank(),
-               communicator.size());  // NOLINT(cppcoreguidelines-pro-type-const-cast): the sweep's own buffer
-    GYRE_TRY(communicator.all_reduce(input, output, p.count, p.type, p.op));
-    const size_t wrong = count_wrong(output, p.count, p.type, p.op, communicator.size());
-    for (const std::string& text : GYRE_TRY(communicator.bootstrap().all_gather(std::to_string(wrong)))) {
-      measured.wrong += parse_number(text).value_or(1);
-    }
-    measured.checked = true;
-  }
-  return {};
+// A batch of messages has no schedule, and so no family.
+Result<std::string> algorithm(engine::Communicator& communicator, const Case& c) {
+  if (!c.benchmark->collective) return std::string("batch");
+  const engine::Plan* plan = GYRE_TRY(communicator.plan({*c.benchmark->collective, c.count, c.type, c.op, c.root}));
+  return plan->schedule().family;
 }
 
-Status time(engine::Communicator& communicator, const Point& p, const SweepOptions& options, void* input, void* output,
-            Measured& measured) {
-  // Zeros stay zeros under every operation, so that no call is slowed by overflow or denormal numbers.
-  std::memset(input, 0, p.count * size_of(p.type));
-  std::memset(output, 0, p.count * size_of(p.type));
-  GYRE_TRY(communicator.bootstrap().barrier());
-  for (int i = 0; i < options.warmup; ++i) GYRE_TRY(communicator.all_reduce(input, output, p.count, p.type, p.op));
-  GYRE_TRY(communicator.all_reduce(nullptr, nullptr, 0, p.type, p.op));  // start together
-  const auto start = Clock::now();
-  for (int i = 0; i < options.iterations; ++i) GYRE_TRY(communicator.all_reduce(input, output, p.count, p.type, p.op));
-  const std::chrono::duration<double, std::micro> elapsed = Clock::now() - start;
-  double sum_us = 0;
-  for (const std::string& text : GYRE_TRY(communicator.bootstrap().all_gather(fmt::format("{}", elapsed.count()))))
-    sum_us += std::stod(text);
-  const int ranks = communicator.size();
-  measured.time_us = sum_us / ranks / options.iterations;
-  measured.algbw = static_cast<double>(p.count * size_of(p.type)) / measured.time_us / 1e3;
-  measured.busbw = measured.algbw * 2 * (ranks - 1) / ranks;
-  return {};
+Result<Row> measure(engine::Communicator& communicator, const SweepOptions& o, const Case& c, size_t bytes, void* input, void* output) {
+  Row row{c, bytes, GYRE_TRY(algorithm(communicator, c)), {}, {}, {}};
+  const Place apart = out_of_place(c, communicator.rank(), input, output);
+  GYRE_TRY(check(communicator, c, apart, o.check, row.out_of_place));
+  GYRE_TRY(time(communicator, c, apart, o.warmup, o.iterations, row.out_of_place));
+  if (!c.benchmark->has_in_place) return row;
+  row.in_place.emplace();
+  const Place together = in_place(c, communicator.rank(), output);
+  GYRE_TRY(check(communicator, c, together, o.check, *row.in_place));
+  GYRE_TRY(time(communicator, c, together, o.warmup, o.iterations, *row.in_place));
+  return row;
 }
 
 }  // namespace
+
+std::optional<double> Row::prediction_error() const {
+  if (!predicted_us || out_of_place.time_us <= 0) return std::nullopt;
+  return *predicted_us / out_of_place.time_us - 1;
+}
 
 Result<std::vector<size_t>> sizes_of(const SweepOptions& options) {
   if (options.min_bytes > options.max_bytes) {
@@ -66,6 +44,9 @@ Result<std::vector<size_t>> sizes_of(const SweepOptions& options) {
   }
   if (options.step_bytes == 0 && options.step_factor < 2) {
     return Error{Code::invalid_argument, fmt::format("-f {}: the step factor must be 2 or more", options.step_factor)};
+  }
+  if (options.step_factor > size_t{1} << 43) {
+    return Error{Code::invalid_argument, fmt::format("-f {}: the step factor is too large", options.step_factor)};
   }
   constexpr size_t most = 100000;
   std::vector<size_t> sizes;
@@ -79,52 +60,96 @@ Result<std::vector<size_t>> sizes_of(const SweepOptions& options) {
   return sizes;
 }
 
-// Calls that differ are the engine's to find; a rank that makes no call at all would be waited for for ever.
+Result<std::vector<Rank>> roots_of(const SweepOptions& options, int ranks) {
+  if (!options.root) {
+    std::vector<Rank> all(static_cast<size_t>(ranks));
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+  }
+  if (*options.root >= 0 && *options.root < ranks) return std::vector<Rank>{*options.root};
+  return Error{Code::invalid_argument,
+               fmt::format("-r {}: no such rank; there {} {}, from 0", *options.root, ranks == 1 ? "is" : "are", ranks)};
+}
+
+Result<size_t> rows_of(const SweepOptions& options, int ranks) {
+  const size_t sizes = GYRE_TRY(sizes_of(options)).size();
+  return sizes * options.types.size() * options.ops.size() * GYRE_TRY(roots_of(options, ranks)).size();
+}
+
+namespace {
+
+template <class T>
+std::string names_of(const std::vector<T>& values) {
+  std::vector<std::string_view> names;
+  for (const T value : values) names.push_back(name(value));
+  return fmt::format("{}", fmt::join(names, ","));
+}
+
+// What decides which calls a rank makes, by flag.
+nlohmann::json calls_of(const SweepOptions& o, size_t rows) {
+  return {{"collective", o.benchmark->name},
+          {"rows", rows},
+          {"-b", o.min_bytes},
+          {"-e", o.max_bytes},
+          {"-f", o.step_factor},
+          {"-i", o.step_bytes},
+          {"-n", o.iterations},
+          {"-w", o.warmup},
+          {"-c", o.check},
+          {"-d", names_of(o.types)},
+          {"-o", names_of(o.ops)},
+          {"-r", o.root ? std::to_string(*o.root) : "all"}};
+}
+
+std::string plain(const nlohmann::json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
+
+}  // namespace
+
+// Calls that differ are the engine's to find, where every rank hears from others in each call. But a rank that makes no call at all would
+// be waited for for ever; and one that only sends has its call behind it when the others find theirs to be another.
 Status compare_options(transport::Bootstrap& bootstrap, const SweepOptions& o) {
-  const size_t rows = GYRE_TRY(sizes_of(o)).size() * o.types.size() * o.ops.size();
-  const nlohmann::json mine{
-      {"rows", rows},       {"-b", o.min_bytes}, {"-e", o.max_bytes}, {"-f", o.step_factor},     {"-i", o.step_bytes},
-      {"-n", o.iterations}, {"-w", o.warmup},    {"-c", o.check},     {"types", o.types.size()}, {"operations", o.ops.size()}};
-  const auto all = GYRE_TRY(bootstrap.all_gather(mine.dump()));
+  const size_t rows = GYRE_TRY(rows_of(o, bootstrap.size()));
+  const auto all = GYRE_TRY(bootstrap.all_gather(calls_of(o, rows).dump()));
   const auto first = nlohmann::json::parse(all[0], nullptr, false);
+  const bool one_way = o.benchmark->rooted() || !o.benchmark->collective;
   for (size_t rank = 1; rank < all.size(); ++rank) {
     const auto other = nlohmann::json::parse(all[rank], nullptr, false);
     if (!first.is_object() || !other.is_object())
       return Error{Code::internal, fmt::format("rank {} sent options that cannot be read", rank)};
-    const bool as_many =
-        other["rows"] == first["rows"] && other["-n"] == first["-n"] && other["-w"] == first["-w"] && other["-c"] == first["-c"];
-    if (as_many) continue;
+    const auto equal = [&](const char* key) { return other[key] == first[key]; };
+    const bool as_many = equal("collective") && equal("rows") && equal("-n") && equal("-w") && equal("-c");
+    if (one_way ? other == first : as_many) continue;
     std::vector<std::string> differences;
     for (const auto& [key, value] : first.items()) {
       if (other[key] != value)
-        differences.push_back(fmt::format("rank {} has {} {}, rank 0 has {}", rank, key, other[key].dump(), value.dump()));
+        differences.push_back(fmt::format("rank {} has {} {}, rank 0 has {}", rank, key, plain(other[key]), plain(value)));
     }
     return Error{Code::invalid_usage, fmt::format("calls differ: {}", fmt::join(differences, "; "))};
   }
   return {};
 }
 
-Result<SweepBuffer> SweepBuffer::allocate(size_t bytes) {
-  const size_t mapped = std::max<size_t>(bytes, 1);
-  void* data = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (data == MAP_FAILED) return Error{Code::system, fmt::format("cannot allocate a buffer of {} bytes: {}", bytes, std::strerror(errno))};
-  return SweepBuffer(data, mapped);
-}
-
-SweepBuffer::~SweepBuffer() {
-  if (data_ != nullptr) munmap(data_, bytes_);
-}
-
-Result<Row> measure(engine::Communicator& communicator, const SweepOptions& options, size_t bytes, DataType type, ReduceOp op, void* input,
-                    void* output) {
-  const Point point{bytes / size_of(type), type, op};
-  const engine::Plan* plan = GYRE_TRY(communicator.plan({Collective::all_reduce, point.count, type, op}));
-  Row row{point.count * size_of(type), point.count, type, op, plan->schedule().family, {}, {}};
-  GYRE_TRY(check(communicator, point, options.check, input, output, row.out_of_place));
-  GYRE_TRY(time(communicator, point, options, input, output, row.out_of_place));
-  GYRE_TRY(check(communicator, point, options.check, output, output, row.in_place));
-  GYRE_TRY(time(communicator, point, options, output, output, row.in_place));
-  return row;
+Status sweep(engine::Communicator& communicator, const SweepOptions& options, const SweepEvents& events) {
+  const auto sizes = GYRE_TRY(sizes_of(options));
+  const auto roots = GYRE_TRY(roots_of(options, communicator.size()));
+  GYRE_TRY(compare_options(communicator.bootstrap(), options));
+  const SweepBuffer input = GYRE_TRY(SweepBuffer::allocate(sizes.back()));
+  const SweepBuffer output = GYRE_TRY(SweepBuffer::allocate(sizes.back() + guard_bytes));
+  const auto run = [&](const Case& c, size_t bytes) -> Status {
+    events.on_start(bytes);
+    Row row = GYRE_TRY(measure(communicator, options, c, bytes, input.data(), output.data()));
+    if (events.predict) row.predicted_us = events.predict(c);
+    events.on_row(row);
+    return {};
+  };
+  for (const DataType type : options.types) {
+    for (const ReduceOp op : options.ops) {
+      for (const Rank root : roots) {
+        for (const size_t bytes : sizes) GYRE_TRY(run(case_of(*options.benchmark, communicator.size(), bytes, type, op, root), bytes));
+      }
+    }
+  }
+  return {};
 }
 
 }  // namespace gyre::perf

@@ -48,7 +48,7 @@ std::vector<Rank> all_ranks(int ranks) {
 bool exact(DataType type, ReduceOp op, int ranks) { return is_integer(type) || op != ReduceOp::avg || (ranks & (ranks - 1)) == 0; }
 
 template <class Visit>
-void for_each_case(Visit visit) {
+void for_each_reduction(Visit visit) {
   for (const int ranks : {2, 3, 4, 8, 33}) {
     for (const DataType type : all_data_types()) {
       for (const ReduceOp op : all_reduce_ops()) {
@@ -62,7 +62,7 @@ void for_each_case(Visit visit) {
 }  // namespace
 
 TEST_CASE("a right result has no wrong elements, in the order of ranks and in the reverse") {
-  for_each_case([](DataType type, ReduceOp op, int ranks) {
+  for_each_reduction([](DataType type, ReduceOp op, int ranks) {
     std::vector<Rank> parts = all_ranks(ranks);
     CHECK(count_wrong(reduced(500, type, op, parts, ranks).data(), 500, type, op, ranks) == 0);
     std::reverse(parts.begin(), parts.end());
@@ -71,7 +71,7 @@ TEST_CASE("a right result has no wrong elements, in the order of ranks and in th
 }
 
 TEST_CASE("one wrong element is found, be it by its last bit where results are exact") {
-  for_each_case([](DataType type, ReduceOp op, int ranks) {
+  for_each_reduction([](DataType type, ReduceOp op, int ranks) {
     constexpr size_t count = 100;
     const Bytes right = reduced(count, type, op, all_ranks(ranks), ranks);
     const size_t size = size_of(type);
@@ -98,7 +98,7 @@ TEST_CASE("what is no number is wrong") {
 }
 
 TEST_CASE("a rank's part that is missing is found") {
-  for_each_case([](DataType type, ReduceOp op, int ranks) {
+  for_each_reduction([](DataType type, ReduceOp op, int ranks) {
     for (const Rank missing : {0, ranks - 1}) {
       std::vector<Rank> parts = all_ranks(ranks);
       parts.erase(parts.begin() + missing);
@@ -109,7 +109,7 @@ TEST_CASE("a rank's part that is missing is found") {
 }
 
 TEST_CASE("a rank's part that counts twice is found, where that makes a difference") {
-  for_each_case([](DataType type, ReduceOp op, int ranks) {
+  for_each_reduction([](DataType type, ReduceOp op, int ranks) {
     if (op == ReduceOp::min || op == ReduceOp::max) return;
     std::vector<Rank> parts = all_ranks(ranks);
     parts.push_back(ranks / 2);
@@ -118,7 +118,7 @@ TEST_CASE("a rank's part that counts twice is found, where that makes a differen
 }
 
 TEST_CASE("inputs left as they were are found") {
-  for_each_case(
+  for_each_reduction(
       [](DataType type, ReduceOp op, int ranks) { CHECK(count_wrong(input(500, type, op, 0, ranks).data(), 500, type, op, ranks) > 0); });
 }
 

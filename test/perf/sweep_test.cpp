@@ -1,5 +1,6 @@
 #include "perf/sweep.h"
 
+#include "perf/sweep_buffer.h"
 #include "test/catch.h"
 
 using namespace gyre;
@@ -51,6 +52,36 @@ TEST_CASE("no sizes and too many are errors that name the flag") {
   const auto many = sizes_of(from_to(0, 1 << 30, 2, 1));
   REQUIRE_FALSE(many);
   CHECK(many.error().what.starts_with("-i 1: more than 100000 sizes"));
+}
+
+TEST_CASE("roots are one that exists, or all") {
+  SweepOptions options;
+  CHECK(*roots_of(options, 3) == std::vector<Rank>{0});
+  options.root = 2;
+  CHECK(*roots_of(options, 3) == std::vector<Rank>{2});
+  const auto none = roots_of(options, 2);
+  REQUIRE_FALSE(none);
+  CHECK(none.error().what == "-r 2: no such rank; there are 2, from 0");
+  CHECK(none.error().code == Code::invalid_argument);
+  options.root = std::nullopt;
+  CHECK(*roots_of(options, 3) == std::vector<Rank>{0, 1, 2});
+}
+
+TEST_CASE("a sweep has a row for each size, type, operation and root") {
+  SweepOptions options = from_to(8, 64);
+  options.types = {DataType::int8, DataType::float32};
+  options.ops = {ReduceOp::sum, ReduceOp::max, ReduceOp::avg};
+  options.root = std::nullopt;
+  CHECK(*rows_of(options, 5) == 4 * 2 * 3 * 5);
+}
+
+TEST_CASE("the error of a prediction is relative to what was measured out of place") {
+  Row row;
+  CHECK_FALSE(row.prediction_error());
+  row.predicted_us = 15;
+  CHECK_FALSE(row.prediction_error());  // nothing was measured
+  row.out_of_place.time_us = 10;
+  CHECK(*row.prediction_error() == 0.5);
 }
 
 TEST_CASE("a sweep's buffer is zeros, aligned to a page, and moves") {

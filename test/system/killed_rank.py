@@ -1,80 +1,14 @@
 """A rank that is killed: the others end within 5 s and say who died and what they waited for; nothing is left.
 
 A stopped one harms nobody."""
-import os
 import re
 import signal
 import time
 
-from system import UCX, Skipped, await_that, built_in, check, free_port, processes, right_rows, rows, signal_process, start, start_rank, subjects, transports
+from killing import LARGE, LARGER, SMALL, WITHIN, in_mid_sweep, kill_one, nothing_is_left, shared_memory_of
+from system import UCX, Skipped, await_that, check, free_port, rows, signal_process, start_rank, subjects, transports
 
-WITHIN = 5  # seconds from the kill to the end of the last rank
-# One call after the other: without a check, which would also be a place to be killed in, but has no step to name.
-LARGE = ["-b", "1M", "-e", "64M", "-n", "100000", "-c", "0"]
-LARGER = ["-b", "16M", "-e", "16M", "-n", "100000", "-c", "0"]
-SMALL = ["-b", "8", "-e", "8", "-n", "1000000000", "-c", "0"]
 MANY = ["-b", "8", "-e", "700K", "-i", "8", "-n", "2", "-w", "1"]  # 90 000 sizes: always somewhere between two calls
-
-
-def in_mid_sweep(ranks, flags, env):
-    """A sweep, and its ranks' processes by rank, all of which have been computing for a while."""
-    sweep = start("all_reduce", "--ranks", ranks, *flags, env=env)
-    await_that(lambda: "(elements)" in sweep.out, lambda: f"no sweep began\n{sweep.story()}")
-    children = sorted(sweep.children())
-    check(len(children) == ranks, f"{len(children)} processes for {ranks} ranks\n{sweep.story()}")
-    begun = processes()
-    await_that(lambda: all(pid in now and now[pid].ticks > begun[pid].ticks + 8 for now in [processes()] for pid in children),
-               lambda: f"not all ranks compute\n{sweep.story()}")
-    return sweep, children
-
-
-def shared_memory_of(pids):
-    """Files in /dev/shm and System V segments that these processes have mapped."""
-    files, segments = set(), set()
-    for pid in pids:
-        with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as maps:
-            for fields in (line.split() for line in maps):
-                if len(fields) >= 6 and fields[5].startswith("/dev/shm/"):
-                    files.add(fields[5])
-                if len(fields) >= 6 and fields[5].startswith("/SYSV"):
-                    segments.add(fields[4])
-    return files, segments
-
-
-def nothing_is_left(sweep, files, segments):
-    await_that(lambda: not sweep.session(), lambda: f"processes are left: {sweep.session()}\n{sweep.story()}", 5)
-    left = [file for file in files if os.path.exists(file)]
-    check(not left, f"files are left: {left}\n{sweep.story()}")
-    with open("/proc/sysvipc/shm", encoding="utf-8") as table:
-        kept = [line.split()[1] for line in table.readlines()[1:] if line.split()[1] in segments]
-    check(not kept, f"System V segments are left: {kept}\n{sweep.story()}")
-
-
-def everybody_names(sweep, ranks, killed, pid):
-    lines = sweep.err.splitlines()
-    check(f"gyre-perf: rank {killed} (process {pid}) was killed by signal 9 (Killed)" in lines,
-          f"gyre-perf does not say who was killed\n{sweep.story()}")
-    for rank in set(range(ranks)) - {killed}:
-        own = [line for line in lines if line.startswith(f"gyre-perf: rank {rank}: ")]
-        check(len(own) == 1, f"{len(own)} messages of rank {rank}, not one\n{sweep.story()}")
-        check(re.search(rf"rank {killed} \(host \S+, pid {pid}\) is gone", own[0]),
-              f"rank {rank} does not name rank {killed}\n{sweep.story()}")
-        check(re.search(r"waiting for .* in step \d+ \(.*\) of round \d+|waiting for its last sends", own[0]),
-              f"rank {rank} does not say what it waited for\n{sweep.story()}")
-    check(len(lines) == ranks, f"{len(lines)} lines for {ranks} ranks\n{sweep.story()}")
-
-
-def kill_one(ranks, flags, env, killed):
-    sweep, children = in_mid_sweep(ranks, flags, env)
-    files, segments = shared_memory_of(children)
-    signal_process(children[killed], signal.SIGKILL)
-    begun = time.monotonic()
-    sweep.wait(30)
-    seconds = time.monotonic() - begun
-    check(seconds < WITHIN, f"took {seconds:.1f} s\n{sweep.story()}")
-    check(sweep.code not in (0, None), f"exit code {sweep.code}\n{sweep.story()}")
-    everybody_names(sweep, ranks, killed, children[killed])
-    nothing_is_left(sweep, files, segments)
 
 
 def over(name):

@@ -25,6 +25,8 @@ def by_mpirun(program):
     for size in (1, 2, 3):
         run = mpirun(program, "-n", size, perf(), "all_reduce", *FLAGS).wait()
         ranks_said(run.passed(), size)
+    run = mpirun(program, "-n", 3, perf(), "gather", "-r", 2, *FLAGS).wait()
+    check({row.root for row in ranks_said(run.passed(), 3)} == {2}, f"not from root 2\n{run.story()}")
     run = mpirun(program, "-n", 2, perf(), "all_reduce", "--ranks", 3, *FLAGS).wait()
     check(run.code != 0 and "--ranks 3" in run.err and "started 2" in run.err, f"--ranks against mpirun's -n\n{run.story()}")
 

@@ -1,15 +1,21 @@
 """Ranks that do not call the same: each is told within 5 s which rank differs in what."""
 import re
 
-from system import await_that, check, free_port, right_rows, start_rank, subjects, transports
+from system import COLLECTIVES, ROOTED, await_that, check, free_port, right_rows, start_rank, subjects, transports
 
 WITHIN = 5
+ONE_WAY = [*ROOTED, "sendrecv"]  # a rank may only send
 SAME = ["-e", "64K", "-n", "3", "-w", "1"]
 
 
 def start_all(flags, env):
+    """A rank for each list of flags, which may begin with a collective."""
     port = free_port()
-    return [start_rank(rank, len(flags), port, *given, env=env) for rank, given in enumerate(flags)]
+    ranks = []
+    for rank, given in enumerate(flags):
+        named = given[0] in COLLECTIVES
+        ranks.append(start_rank(rank, len(flags), port, *given[named:], env=env, collective=given[0] if named else "all_reduce"))
+    return ranks
 
 
 def stories(ranks):
@@ -65,6 +71,34 @@ def algorithms():
     everywhere(["--algorithm", "ring", *SAME], "rank {rank} has GYRE_ALGORITHM=ring, rank 0 has auto", wording="ranks differ")
 
 
+def collectives():
+    for env in transports().values():
+        for one, other in zip(COLLECTIVES, COLLECTIVES[1:] + COLLECTIVES[:1]):
+            all_are_told([[one, *SAME], [other, *SAME]], env, f"rank 1 has collective {other}, rank 0 has {one}")
+        all_are_told([["gather", *SAME], ["gather", *SAME], ["scatter", *SAME]], env, "rank 2 has collective scatter, rank 0 has gather")
+
+
+def roots():
+    for env in transports().values():
+        for collective in ROOTED:
+            all_are_told([[collective, "-r", "1", *SAME], [collective, *SAME]], env, "rank 1 has -r 0, rank 0 has 1")
+            all_are_told([[collective, *SAME], [collective, *SAME], [collective, "-r", "all", *SAME]], env, "rank 2 has -r all, rank 0 has 0")
+
+
+def counts_of_every_collective():
+    """Where every rank hears from others in each call, the engine finds it; else the ranks compare beforehand."""
+    for env in transports().values():
+        for collective in COLLECTIVES:
+            told = (["rank 1 has -b 96, rank 0 has 48"] if collective in ONE_WAY else ["rank 1 has count=", "rank 0 (has|have) count="])
+            all_are_told([[collective, *one_size("48")], [collective, *one_size("96")]], env, *told)
+
+
+def types_and_operations_of_what_has_a_root():
+    for env in transports().values():
+        all_are_told([["broadcast", *SAME], ["broadcast", "-d", "int32", *SAME]], env, "rank 1 has -d int32, rank 0 has float")
+        all_are_told([["reduce", *SAME], ["reduce", "-o", "max", *SAME]], env, "rank 1 has -o max, rank 0 has sum")
+
+
 def large_sizes():
     """Of which neither fits the slots of a connection."""
     for env in transports().values():
@@ -115,5 +149,6 @@ def what_may_differ():
         right_rows(ranks[0])
 
 
-subjects([sizes, numbers_of_sizes, types, operations, algorithms, large_sizes, rank_0_alone_differs, all_differ_and_in_everything, number_of_calls,
-          number_of_sizes, what_may_differ])
+subjects([collectives, roots, counts_of_every_collective, types_and_operations_of_what_has_a_root, sizes, numbers_of_sizes, types,
+          operations, algorithms, large_sizes, rank_0_alone_differs, all_differ_and_in_everything, number_of_calls, number_of_sizes,
+          what_may_differ])

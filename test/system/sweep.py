@@ -3,11 +3,18 @@ import json
 import os
 import tempfile
 
-from system import Skipped, built_in, check, right_rows, run, subjects, transports
+from system import (BLOCK_PER_RANK, COLLECTIVES, NEVER_IN_PLACE, REDUCING, ROOTED, Skipped, built_in, bus_factor, check, right_rows, run,
+                    subjects, transports)
 
 TYPES = ["int8", "uint8", "int32", "uint32", "int64", "uint64", "half", "float", "double", "bfloat16", "f8e4m3", "f8e5m2"]
 OPS = ["sum", "prod", "max", "min", "avg"]
 QUICK = ["-n", "2", "-w", "1"]
+SIZE_OF = {"int8": 1, "uint8": 1, "half": 2, "bfloat16": 2, "int64": 8, "uint64": 8, "double": 8, "f8e4m3": 1, "f8e5m2": 1}
+
+
+def count_of(collective, ranks, size, kind="float"):
+    """Elements that nccl-tests makes of a size: whole ones, as many for each rank."""
+    return size // SIZE_OF.get(kind, 4) // (ranks if collective in BLOCK_PER_RANK else 1)
 
 
 def without_options_but_a_small_end():
@@ -54,6 +61,56 @@ def sizes():
         right_rows(run("all_reduce", *flags, *QUICK).passed(), wanted)
 
 
+def every_collective():
+    """Every root, whole and broken sizes, a size without an element for each rank."""
+    sizes = [2, 34, 578, 9826, 167042]
+    for collective in COLLECTIVES:
+        for ranks in (1, 2, 3, 4):
+            roots = range(ranks) if collective in ROOTED else [-1]
+            flags = ["-r", "all"] if collective in ROOTED else []
+            done = run(collective, "--ranks", ranks, "-b", "2", "-e", "200K", "-f", "17", *flags, *QUICK).passed()
+            found = right_rows(done)
+            blocks = ranks if collective in BLOCK_PER_RANK else 1
+            wanted = [(4 * blocks * count_of(collective, ranks, size), count_of(collective, ranks, size), root)
+                      for root in roots for size in sizes]
+            check([(row.bytes, row.count, row.root) for row in found] == wanted, f"wanted {wanted}\n{done.story()}")
+            for row in found:
+                check(row.op == ("sum" if collective in REDUCING else "none"), f"redop is {row.op}\n{done.story()}")
+                check((row.in_place[0] == "N/A") == (collective in NEVER_IN_PLACE), f"in place?\n{done.story()}")
+            each = f" for each of {ranks} ranks" if blocks > 1 else ""
+            check(done.out.count(f"# 2 bytes hold no float{each}: called with 0 elements\n") == len(roots),
+                  f"does not say that there is nothing to move\n{done.story()}")
+
+
+def every_type_and_operation_of_what_reduces():
+    for collective in ("reduce_scatter", "reduce"):
+        done = run(collective, "-d", "all", "-o", "all", "-b", "1000", "-e", "5000", "-f", "5", *QUICK).passed()
+        found = right_rows(done)
+        check([(row.type, row.op, row.count) for row in found] ==
+              [(t, o, count_of(collective, 2, size, t)) for t in TYPES for o in OPS for size in (1000, 5000)], done.story())
+
+
+def every_type_of_what_moves():
+    for collective in COLLECTIVES:
+        if collective in REDUCING:
+            continue
+        done = run(collective, "-d", "all", "-b", "1000", "-e", "5000", "-f", "5", "--ranks", 3, *QUICK).passed()
+        check([(row.type, row.op, row.count) for row in right_rows(done)] ==
+              [(t, "none", count_of(collective, 3, size, t)) for t in TYPES for size in (1000, 5000)], done.story())
+
+
+def one_root():
+    for collective in ROOTED:
+        for flags, root in (([], 0), (["-r", "2"], 2), (["--root", "1"], 1)):
+            found = right_rows(run(collective, *flags, "--ranks", 3, "-b", "3M", "-e", "3M", "-n", "1").passed())
+            check([row.root for row in found] == [root], f"{collective}: root {found[0].root}, not {root}")
+
+
+def roots_of_nccl_tests():
+    """There, -1 stands for all."""
+    check([row.root for row in right_rows(run("reduce", "-r", "-1", "-e", "8", *QUICK).passed())] == [0, 1], "not both roots")
+
+
 def without_check_nothing_is_called_right():
     done = run("all_reduce", "-c", "0", "-e", "64", *QUICK).passed()
     check(done.out.count("N/A") == 8, f"#wrong is not N/A everywhere\n{done.story()}")
@@ -90,6 +147,27 @@ def json_has_every_row():
     check(f"Avg bus bandwidth    : {mean:.4f}" in done.out, f"the mean of busbw is {mean}\n{done.story()}")
 
 
+def json_of_every_collective():
+    for collective in COLLECTIVES:
+        with tempfile.NamedTemporaryFile() as file:
+            run(collective, "-b", "12K", "-e", "48K", "--ranks", 3, "--json", file.name, *QUICK).passed()
+            written = json.load(file)
+        check(written["collective"] == collective and len(written["results"]) == 3, f"{written}")
+        for result in written["results"]:
+            check(result["redop"] == ("sum" if collective in REDUCING else None), f"redop: {result}")
+            check(result["root"] == (0 if collective in ROOTED else None), f"root: {result}")
+            check((result["in_place"] is None) == (collective in NEVER_IN_PLACE), f"in place: {result}")
+            predicted = result.get("predicted_us")
+            check((predicted is None) == (collective == "sendrecv"), f"a prediction is for what is chosen by price: {result}")
+            check(predicted is None or predicted > 0, f"predicted: {result}")
+            for way in (result["out_of_place"], result["in_place"]):
+                if way is None:
+                    continue
+                bandwidth = result["bytes"] / way["time_us"] / 1e3
+                check(abs(way["algbw"] - bandwidth) <= 1e-6 * bandwidth, f"algbw is not bytes / time: {result}")
+                check(abs(way["busbw"] - bandwidth * bus_factor(collective, 3)) <= 1e-6 * bandwidth, f"{collective}: {result}")
+
+
 def json_has_null_for_what_was_not_checked():
     with tempfile.NamedTemporaryFile() as file:
         run("all_reduce", "-e", "8", "-c", "0", "--json", file.name, *QUICK).passed()
@@ -104,6 +182,26 @@ def every_algorithm():
             check({row.algorithm for row in right_rows(done)} == {algorithm}, f"not {algorithm}\n{done.story()}")
     chosen = {row.algorithm for row in right_rows(run("all_reduce", "--ranks", 4, "-e", "4M", "-f", "16", *QUICK).passed())}
     check(len(chosen) > 1, f"auto has the same algorithm for 8 bytes and for 4 MiB: {chosen}")
+
+
+def every_algorithm_of_every_collective():
+    """Where a family has no such collective, another runs, and the log says so."""
+    families = run("plan", "quicksort").err.split("must be one of ")[1].split(";")[0].strip().split(", ")
+    check("ring" in families and len(families) > 2, f"families: {families}")
+    for collective in COLLECTIVES[:-1]:
+        for family in families:
+            done = run(collective, "--ranks", 4, "--algorithm", family, "-b", "2K", "-e", "64K", "-f", "32", "-n", "1", "-w", "0",
+                       env={"GYRE_LOG": "info"})
+            used = {row.algorithm for row in right_rows(done)}
+            check(used == {family} or family not in used and f"{collective} runs {[*used][0]} and not {family}: " in done.err, f"{family}: {used}\n{done.story()}")
+
+
+def every_collective_over_every_transport():
+    for name, env in transports().items():
+        for collective in COLLECTIVES:
+            done = run(collective, "--ranks", 3, "-b", "8", "-e", "3M", "-f", "48", *QUICK, env=env)
+            right_rows(done)
+            check(done.code == 0, f"{name}\n{done.story()}")
 
 
 def every_transport():
@@ -153,13 +251,18 @@ def options_shows_values_and_origin():
 
 
 def help_names_every_flag():
+    for collective in COLLECTIVES:
+        done = run(collective, "--help").passed()
+        check(("--op" in done.out) == (collective in REDUCING) and ("--root" in done.out) == (collective in ROOTED), done.story())
     done = run("all_reduce", "--help").passed()
     for flag in ("-b", "-e", "-f", "-i", "-n", "-w", "-d", "-o", "-c", "--ranks", "--algorithm", "--transport", "--json"):
         check(flag in done.out, f"{flag} is not in the help\n{done.story()}")
     check("gyre " in run("--version").passed().out, "no version")
 
 
-subjects([without_options_but_a_small_end, numbers_of_ranks, every_type_and_operation, one_type_and_operation, sizes,
+subjects([every_collective, every_type_and_operation_of_what_reduces, every_type_of_what_moves, one_root, roots_of_nccl_tests,
+          json_of_every_collective, every_algorithm_of_every_collective, every_collective_over_every_transport,
+          without_options_but_a_small_end, numbers_of_ranks, every_type_and_operation, one_type_and_operation, sizes,
           without_check_nothing_is_called_right, iterations_and_warmup, json_has_every_row, json_has_null_for_what_was_not_checked,
           every_algorithm, every_transport, the_flag_is_stronger_than_the_environment, two_channels, small_and_few_slots,
           info_says_who_is_joined_how, options_shows_values_and_origin, help_names_every_flag])

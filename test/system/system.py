@@ -74,6 +74,10 @@ class Process:
         return self._text(self._err)
 
     @property
+    def collective(self):
+        return next((word for word in self.command if word in COLLECTIVES), None)
+
+    @property
     def code(self):
         return self._child.poll()
 
@@ -174,9 +178,9 @@ def run(*arguments, env=None, timeout=GENEROUS):
     return start(*arguments, env=env).wait(timeout)
 
 
-def start_rank(rank, size, port, *arguments, env=None, host="127.0.0.1"):
+def start_rank(rank, size, port, *arguments, env=None, host="127.0.0.1", collective="all_reduce"):
     """A rank started by hand, as a launcher that gyre does not know would."""
-    return start("all_reduce", *arguments, env={"GYRE_RANK": rank, "GYRE_SIZE": size, "GYRE_ROOT": f"{host}:{port}", **(env or {})})
+    return start(collective, *arguments, env={"GYRE_RANK": rank, "GYRE_SIZE": size, "GYRE_ROOT": f"{host}:{port}", **(env or {})})
 
 
 def free_port():
@@ -191,15 +195,30 @@ def free_port():
                 continue
 
 
-_TIMES = r"([\d.]+) +([\d.]+) +([\d.]+) +(\d+|N/A)"  # time, algbw, busbw, #wrong
-ROW = re.compile(rf"^ +(\d+) +(\d+) +(\w+) +(\w+) +-1 +{_TIMES} +{_TIMES} +(\w+)$", re.M)
+REDUCING = ["all_reduce", "reduce_scatter", "reduce"]
+ROOTED = ["broadcast", "reduce", "gather", "scatter"]
+NEVER_IN_PLACE = ["alltoall", "sendrecv"]
+BLOCK_PER_RANK = ["reduce_scatter", "all_gather", "alltoall", "gather", "scatter"]  # in the larger buffer
+COLLECTIVES = ["all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "alltoall", "gather", "scatter", "sendrecv"]
+
+
+def bus_factor(collective, ranks):
+    if collective in ("broadcast", "reduce", "sendrecv"):
+        return 1
+    return (2 if collective == "all_reduce" else 1) * (ranks - 1) / ranks
+
+
+_NUMBER = r"([\d.]+|N/A)"
+_TIMES = rf"{_NUMBER} +{_NUMBER} +{_NUMBER} +(\d+|N/A)"  # time, algbw, busbw, #wrong
+_PREDICTED = r"(?: +(?:[\d.]+|N/A) +(?:[+-]?\d+%|N/A))?"  # where something predicts
+ROW = re.compile(rf"^ +(\d+) +(\d+) +(\w+) +(\w+) +(-1|\d+) +{_TIMES} +{_TIMES}{_PREDICTED} +(\w+)$", re.M)
 
 
 class Row:
     def __init__(self, fields):
-        self.bytes, self.count, self.type, self.op = int(fields[0]), int(fields[1]), fields[2], fields[3]
-        self.time, self.algbw, self.busbw, self.wrong = float(fields[4]), float(fields[5]), float(fields[6]), fields[7]
-        self.in_place_busbw, self.in_place_wrong, self.algorithm = float(fields[10]), fields[11], fields[12]
+        self.bytes, self.count, self.type, self.op, self.root = int(fields[0]), int(fields[1]), fields[2], fields[3], int(fields[4])
+        self.time, self.algbw, self.busbw, self.wrong = float(fields[5]), float(fields[6]), float(fields[7]), fields[8]
+        self.in_place, self.in_place_wrong, self.algorithm = fields[9:13], fields[12], fields[13]
 
 
 def rows(output):
@@ -210,7 +229,8 @@ def right_rows(process, sizes=None):
     """The table's rows; the run must have passed, with nothing wrong in any row and the sizes wanted."""
     found = rows(process.passed(quiet=False).out)
     check(found, f"no rows\n{process.story()}")
-    check(all(row.wrong == "0" and row.in_place_wrong == "0" for row in found), f"wrong results\n{process.story()}")
+    in_place = "N/A" if process.collective in NEVER_IN_PLACE else "0"
+    check(all(row.wrong == "0" and row.in_place_wrong == in_place for row in found), f"wrong results\n{process.story()}")
     check("Out of bounds values : 0 OK" in process.out, f"the summary does not say OK\n{process.story()}")
     check(sizes is None or [row.bytes for row in found] == list(sizes), f"sizes are not {sizes}\n{process.story()}")
     return found

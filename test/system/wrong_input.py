@@ -4,7 +4,7 @@ import signal
 import socket
 import time
 
-from system import GENEROUS, Skipped, await_that, built_in, check, free_port, right_rows, run, start, start_rank, subjects
+from system import COLLECTIVES, GENEROUS, REDUCING, ROOTED, Skipped, await_that, built_in, check, free_port, right_rows, run, start, start_rank, subjects
 
 
 def sweep_flags():
@@ -20,10 +20,33 @@ def sweep_flags():
         check("size" not in done.out and "#" not in done.out, f"begins a sweep nevertheless\n{done.story()}")
 
 
+def roots():
+    for flags, named in ((["-r", "2"], "-r 2: no such rank; there are 2, from 0"), (["-r", "3", "--ranks", "3"], "-r 3: .* there are 3"),
+                         (["--root", "1", "--ranks", "1"], "-r 1: .* there is 1"), (["-r", "-2"], "-r,--root: '-2' is neither a rank nor all"),
+                         (["-r", "x"], "'x' is neither a rank nor all"), (["-r", "9999999999"], "9999999999"), (["-r"], "-r|--root")):
+        for collective in ROOTED:
+            done = run(collective, *flags).complains(named)
+            check("#" not in done.out, f"begins a sweep nevertheless\n{done.story()}")
+    job = {"GYRE_SIZE": 2, "GYRE_ROOT": f"127.0.0.1:{free_port()}"}
+    for rank in range(2):
+        run("reduce", "-r", "2", env={"GYRE_RANK": rank, **job}).complains("-r 2: no such rank; there are 2")
+
+
+def flags_that_a_collective_does_not_have():
+    for collective in COLLECTIVES:
+        if collective not in ROOTED:
+            run(collective, "-r", "1").complains("-r")
+        if collective not in REDUCING:
+            run(collective, "-o", "sum").complains("-o")
+    run("sendrecv", "--algorithm", "ring").complains("--algorithm")
+    run("alltoall", "--algorithm", "rnig").complains("rnig", r"did you mean ring\?")
+    run("all_to_all").complains("all_to_all")
+
+
 def names_near_a_right_one():
     run("all_reduce", "--algorithm", "rnig").complains("GYRE_ALGORITHM|--algorithm", "rnig", r"did you mean ring\?")
     run("all_reduce", "--transport", "smh").complains("GYRE_TRANSPORT|--transport", "smh", r"did you mean shm\?")
-    run("all_reduce", "-d", "float32").complains("float32", "float")
+    run("all_reduce", "-d", "float32").complains("float32", "float", r"did you mean float\?")
     run("all_redcue").complains("all_redcue")
 
 
@@ -204,7 +227,7 @@ def transports_that_only_some_ranks_have():
         check(said in process.wait(GENEROUS).failed().err, process.story())
 
 
-subjects([grids, interrupted_while_ranks_start, loopback_between_processes, transports_that_only_some_ranks_have, sweep_flags, names_near_a_right_one, no_command_prints_the_help, json_that_cannot_be_written, options, place_that_makes_no_sense,
+subjects([roots, grids, flags_that_a_collective_does_not_have, interrupted_while_ranks_start, loopback_between_processes, transports_that_only_some_ranks_have, sweep_flags, names_near_a_right_one, no_command_prints_the_help, json_that_cannot_be_written, options, place_that_makes_no_sense,
           root_that_is_no_address, ranks_against_the_launcher, name_that_does_not_resolve, port_in_use, root_that_refuses,
           root_that_cannot_be_reached, root_that_is_another_program, ranks_that_are_missing, rank_that_is_there_twice,
           ranks_that_do_not_agree_on_their_number, options_that_differ, results_that_cannot_be_written,

@@ -8,24 +8,39 @@ namespace gyre::perf {
 namespace {
 
 struct Flags {
-  AllReduceCommand command;
+  SweepCommand command;
   std::string algorithm;
   std::string transport;
 };
 
+void add_root(CLI::App* sub, std::optional<Rank>& root) {
+  const auto read = [&root](const std::string& given) {
+    const auto number = parse_number(given);
+    if (given != "all" && given != "-1" && (!number || *number > INT32_MAX)) {
+      throw CLI::ValidationError("-r,--root", fmt::format("'{}' is neither a rank nor all", given));
+    }
+    root = number ? std::optional(static_cast<Rank>(*number)) : std::nullopt;
+  };
+  sub->add_option_function<std::string>("-r,--root", read, "Root; all or -1: each in turn (0)")->type_name("RANK");
+}
+
 void add_sweep_flags(CLI::App* sub, Flags& flags) {
   SweepOptions& sweep = flags.command.sweep;
-  add_bytes(sub, "-b,--minbytes", sweep.min_bytes, "Smallest size (8)");
+  add_bytes(sub, "-b,--minbytes", sweep.min_bytes, "Smallest size, of the larger of input and output (8)");
   add_bytes(sub, "-e,--maxbytes", sweep.max_bytes, "Largest size (64M)");
   sub->add_option("-f,--stepfactor", sweep.step_factor, "Factor between sizes (2)");
   add_bytes(sub, "-i,--stepbytes", sweep.step_bytes, "Fixed step between sizes, in place of the factor");
   sub->add_option("-n,--iters", sweep.iterations, "Timed calls of a size (20)")->check(CLI::Range(1, 1 << 30));
   sub->add_option("-w,--warmup_iters", sweep.warmup, "Calls before (5)")->check(CLI::Range(0, 1 << 30));
   add_names(sub, "-d,--datatype", sweep.types, data_type_named, all_data_types, "Element type, or all (float)");
-  add_names(sub, "-o,--op", sweep.ops, reduce_op_named, all_reduce_ops, "Operation, or all (sum)");
+  if (sweep.benchmark->reduces()) add_names(sub, "-o,--op", sweep.ops, reduce_op_named, all_reduce_ops, "Operation, or all (sum)");
+  if (sweep.benchmark->rooted()) add_root(sub, sweep.root);
   sub->add_option("-c,--check", sweep.check, "Calls whose result is checked; 0: none (1)")->check(CLI::Range(0, 1 << 30));
   sub->add_option("--ranks", flags.command.ranks, "Local ranks to start (2)")->check(CLI::Range(1, 4096));
-  sub->add_option("--algorithm", flags.algorithm, "As GYRE_ALGORITHM");
+  if (sweep.benchmark->collective) {
+    sub->add_option("--algorithm", flags.algorithm, "As GYRE_ALGORITHM");
+    sub->add_flag("--explain", flags.command.explain, "Print every algorithm's predicted time, or why it can't run, for each size");
+  }
   sub->add_option("--transport", flags.transport, "As GYRE_TRANSPORT");
   sub->add_option("--json", flags.command.json, "Also write the results to this file");
 }
@@ -36,20 +51,28 @@ Result<Config> configured(Config config, const Flags& flags) {
   return config;
 }
 
-}  // namespace
-
-Subcommand add_all_reduce(CLI::App& app) {
+Subcommand add_sweep(CLI::App& app, const Benchmark& benchmark) {
   const auto flags = std::make_shared<Flags>();  // shared with CLI11's options, which refer to it
-  CLI::App* sub = app.add_subcommand("all_reduce", "Check and time all-reduce over a range of sizes (nccl-tests' flags)");
+  flags->command.sweep.benchmark = &benchmark;
+  CLI::App* sub = app.add_subcommand(std::string(benchmark.name),
+                                     fmt::format("Check and time {} over a range of sizes (nccl-tests' flags)", benchmark.title));
   add_sweep_flags(sub, *flags);
   const auto run = [flags](const Invocation& given) {
     const auto config = configured(given.config, *flags);
     if (!config) return complain(config.error());
-    AllReduceCommand command = flags->command;
+    SweepCommand command = flags->command;
     command.command_line = given.command_line;
-    return all_reduce(command, *config);
+    return run_sweep(command, *config);
   };
   return {sub, run};
+}
+
+}  // namespace
+
+std::vector<Subcommand> add_sweeps(CLI::App& app) {
+  std::vector<Subcommand> all;
+  for (const Benchmark& benchmark : benchmarks()) all.push_back(add_sweep(app, benchmark));
+  return all;
 }
 
 }  // namespace gyre::perf

@@ -14,7 +14,7 @@
 namespace gyre::perf {
 namespace {
 
-std::vector<std::string> about(engine::Communicator& communicator, const AllReduceCommand& command) {
+std::vector<std::string> about(engine::Communicator& communicator, const SweepCommand& command) {
   std::vector<std::string> kinds;
   for (const std::string& name : communicator.transports()) {
     if (!name.empty() && std::find(kinds.begin(), kinds.end(), name) == kinds.end()) kinds.push_back(name);
@@ -28,34 +28,44 @@ std::vector<std::string> about(engine::Communicator& communicator, const AllRedu
                   o.warmup, o.iterations, o.check)};
 }
 
-Result<uint64_t> run(const AllReduceCommand& command, const Config& config, const transport::Rendezvous& rendezvous) {
+engine::Call call_of(const Case& c) { return {c.benchmark->collective.value_or(Collective::all_reduce), c.count, c.type, c.op, c.root}; }
+
+Result<uint64_t> run(const SweepCommand& command, const Config& config, const transport::Rendezvous& rendezvous) {
   auto communicator = GYRE_TRY(engine::Communicator::create(rendezvous, config));
   const bool shows = communicator->rank() == 0;
-  const size_t points = GYRE_TRY(sizes_of(command.sweep)).size() * command.sweep.types.size() * command.sweep.ops.size();
+  const size_t points = GYRE_TRY(rows_of(command.sweep, communicator->size()));
   Report report;
-  if (shows) report.head(about(*communicator, command));
+  SweepEvents events;
   size_t done = 0;
   uint64_t wrong = 0;
-  const Status status = sweep(
-      *communicator, command.sweep,
-      [&](size_t bytes) {
-        if (shows) report.progress(bytes, done, points);
-      },
-      [&](const Row& row) {
-        ++done;
-        wrong += row.out_of_place.wrong + row.in_place.wrong;
-        if (shows) report.row(row);
-      });
-  if (!status) return status.error();
+  events.on_start = [&](size_t bytes) {
+    if (shows) report.progress(bytes, done, points);
+  };
+  events.on_row = [&](const Row& row) {
+    ++done;
+    wrong += row.wrong();
+    if (!shows) return;
+    report.row(row);
+    if (command.explain) report.note(communicator->explain(call_of(row.call)));
+  };
+  if (command.sweep.benchmark->collective) {
+    events.predict = [&](const Case& c) -> std::optional<double> {
+      const auto us = communicator->predicted_us(call_of(c));
+      return us ? std::optional(*us) : std::nullopt;
+    };
+  }
+  if (shows) report.head(about(*communicator, command), events.predict != nullptr);
+  GYRE_TRY(sweep(*communicator, command.sweep, events));
   if (shows) report.tail();
   if (shows && !command.json.empty()) {
-    GYRE_TRY(write_json(command.json, command.command_line, communicator->size(), communicator->transports(), report.rows()));
+    const RunFacts facts{command.command_line, command.sweep.benchmark->name, communicator->size(), communicator->transports()};
+    GYRE_TRY(write_json(command.json, facts, report.rows()));
   }
   GYRE_TRY(communicator->bootstrap().barrier());  // nobody leaves while others may still need it
   return wrong;
 }
 
-int rank_main(const AllReduceCommand& command, const Config& config, const transport::Rendezvous& rendezvous) {
+int rank_main(const SweepCommand& command, const Config& config, const transport::Rendezvous& rendezvous) {
   log::set_prefix(fmt::format("rank {}: ", rendezvous.rank));
   const auto wrong = run(command, config, rendezvous);
   if (!wrong) {
@@ -74,7 +84,7 @@ int complain(const Error& error) {
   return error.code == Code::invalid_argument ? 2 : 1;
 }
 
-int all_reduce(const AllReduceCommand& command, const Config& config) {
+int run_sweep(const SweepCommand& command, const Config& config) {
   // What is wrong with the options is said once, before any rank starts.
   if (const auto sizes = sizes_of(command.sweep); !sizes) return complain(sizes.error());
   if (!command.json.empty()) {
@@ -83,18 +93,19 @@ int all_reduce(const AllReduceCommand& command, const Config& config) {
     std::fclose(file);
   }
   const std::chrono::seconds timeout(*config.timeout);
-  auto rendezvous = transport::rendezvous_from_environment(transport::Environment::of_process());
-  if (!rendezvous) return complain(rendezvous.error());
-  if (!*rendezvous) {
-    const auto main = [&](const transport::Rendezvous& r) { return rank_main(command, config, r); };
-    return run_local_ranks(command.ranks.value_or(2), timeout, main);
+  auto given = transport::rendezvous_from_environment(transport::Environment::of_process());
+  if (!given) return complain(given.error());
+  std::optional<transport::Rendezvous>& launched = *given;
+  if (launched && command.ranks && *command.ranks != launched->size) {
+    return complain({Code::invalid_argument, fmt::format("--ranks {}: the launcher started {}", *command.ranks, launched->size)});
   }
-  transport::Rendezvous& given = **rendezvous;
-  given.timeout = timeout;
-  if (command.ranks && *command.ranks != given.size) {
-    return complain({Code::invalid_argument, fmt::format("--ranks {}: the launcher started {}", *command.ranks, given.size)});
+  const int ranks = launched ? launched->size : command.ranks.value_or(2);
+  if (const auto roots = roots_of(command.sweep, ranks); !roots) return complain(roots.error());
+  if (!launched) {
+    return run_local_ranks(ranks, timeout, [&](const transport::Rendezvous& r) { return rank_main(command, config, r); });
   }
-  return rank_main(command, config, given);
+  launched->timeout = timeout;
+  return rank_main(command, config, *launched);
 }
 
 }  // namespace gyre::perf

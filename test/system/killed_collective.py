@@ -1,0 +1,34 @@
+"""A rank that is killed in any collective: the others end within 5 s and say who died and what they waited for; nothing is left."""
+from killing import LARGER, SMALL, kill_one
+from system import COLLECTIVES, ROOTED, Skipped, subjects, transports
+
+
+def root(collective):
+    return ["-r", "1"] if collective in ROOTED else []
+
+
+def over(name):
+    """The root in half of the collectives, another rank in the others: in large and in small calls in turn."""
+    if name not in transports():
+        raise Skipped("built without UCX")
+    for number, collective in enumerate(COLLECTIVES[1:]):
+        killed, size = ((1, LARGER), (2, SMALL))[number % 2]
+        kill_one(3, [*size, *root(collective)], transports()[name], killed, collective)
+
+
+def over_shm():
+    """Each collective both ways."""
+    for collective in COLLECTIVES[1:]:
+        for killed, size in ((1, LARGER), (2, SMALL)):
+            kill_one(3, [*size, *root(collective)], transports()["shm"], killed, collective)
+
+
+def over_ucx_tcp():
+    over("ucx over tcp")
+
+
+def over_ucx_shared_memory():
+    over("ucx over shared memory")
+
+
+subjects([over_shm, over_ucx_tcp, over_ucx_shared_memory])

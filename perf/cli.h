@@ -23,5 +23,10 @@ struct Subcommand {
 
 std::vector<Subcommand> add_sweeps(CLI::App&);
 Subcommand add_plan(CLI::App&);
+Subcommand add_measure(CLI::App&);
+Subcommand add_fit(CLI::App&);
+Subcommand add_regret(CLI::App&);
+Subcommand add_model(CLI::App&);
+Subcommand add_explain(CLI::App&);
 
 }  // namespace gyre::perf

@@ -18,6 +18,50 @@ struct SweepCommand {
 /// Runs a sweep, with ranks of our own or as one of a launcher's.
 int run_sweep(const SweepCommand&, const Config&);
 
+struct ModelCommand {
+  Collective collective = Collective::all_reduce;
+  int ranks = 8;
+  int nodes = 1;
+  Rank root = 0;
+  uint32_t channels = 2;
+  std::string machine = "gpu_cluster";  ///< of the constants
+  std::string constants;                ///< --constants FILE; empty: those compiled in
+  size_t min_bytes = 8;
+  size_t max_bytes = size_t{1} << 30;
+  size_t step_factor = 4;
+  std::optional<size_t> explain_bytes;  ///< every candidate for one size, in place of the best for many
+};
+/// Predicts what a machine that need not be here would choose.
+int model(const ModelCommand&, const Config&);
+
+struct MeasureCommand {
+  SweepOptions sizes;
+  int ranks = 2;
+  std::string transport = "shm";
+  int rounds = 5;
+  std::string file;
+  std::string command_line;
+};
+/// Times every algorithm of an all-reduce at every size, in rounds, and adds the times to a file (samples.h).
+int measure(const MeasureCommand&, const Config&);
+
+struct FitCommand {
+  std::vector<std::string> samples;
+  std::string file;  ///< of the constants
+  std::string command_line;
+};
+/// Fits the constants of this host to samples, and writes them beside the others.
+int fit(const FitCommand&, const Config&);
+
+struct RegretCommand {
+  std::vector<std::string> samples;
+  std::string constants;  ///< empty: those compiled in
+  std::string json;       ///< empty: none
+  std::string command_line;
+};
+/// Compares what is chosen, and what the rule of thumb would choose, with the best of the samples.
+int regret(const RegretCommand&, const Config&);
+
 /// Prints "gyre-perf: …" to stderr; returns the exit code of an error.
 int complain(const Error&);
 

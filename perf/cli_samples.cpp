@@ -1,0 +1,58 @@
+#include <memory>
+
+#include "perf/cli.h"
+#include "perf/cli_values.h"
+#include "perf/commands.h"
+
+namespace gyre::perf {
+namespace {
+
+void add_files(CLI::App* sub, std::vector<std::string>& files) {
+  sub->add_option("samples", files, "Files that measure has written")->required()->check(CLI::ExistingFile);
+}
+
+}  // namespace
+
+Subcommand add_measure(CLI::App& app) {
+  const auto command = std::make_shared<MeasureCommand>();  // shared with CLI11's options, which refer to it
+  command->sizes.step_factor = 4;
+  CLI::App* sub = app.add_subcommand("measure", "Time every algorithm of an all-reduce at every size");
+  sub->add_option("--ranks", command->ranks, "Local ranks to start (2)")->check(CLI::Range(2, 64));
+  sub->add_option("--transport", command->transport, "shm or ucx (shm)")->check(CLI::IsMember({"shm", "ucx"}));
+  add_bytes(sub, "-b,--minbytes", command->sizes.min_bytes, "Smallest size (8)");
+  add_bytes(sub, "-e,--maxbytes", command->sizes.max_bytes, "Largest size (64M)");
+  sub->add_option("-f,--stepfactor", command->sizes.step_factor, "Factor between sizes (4)");
+  sub->add_option("--rounds", command->rounds, "Times that each is measured, all in turn (5)")->check(CLI::Range(1, 1000));
+  sub->add_option("-o,--output", command->file, "Add the samples to this file")->required();
+  return {sub, [command](const Invocation& given) {
+            command->command_line = given.command_line;
+            Config config = given.config;
+            if (const Status set = config.set("GYRE_TRANSPORT", command->transport, "--transport"); !set) return complain(set.error());
+            return measure(*command, config);
+          }};
+}
+
+Subcommand add_fit(CLI::App& app) {
+  const auto command = std::make_shared<FitCommand>();
+  CLI::App* sub = app.add_subcommand("fit", "Fit the constants of this host to samples");
+  add_files(sub, command->samples);
+  sub->add_option("-o,--output", command->file, "Write the constants to this file, for GYRE_CONSTANTS")->required();
+  return {sub, [command](const Invocation& given) {
+            command->command_line = given.command_line;
+            return fit(*command, given.config);
+          }};
+}
+
+Subcommand add_regret(CLI::App& app) {
+  const auto command = std::make_shared<RegretCommand>();
+  CLI::App* sub = app.add_subcommand("regret", "Compare what is chosen with the best of the samples");
+  add_files(sub, command->samples);
+  sub->add_option("--constants", command->constants, "File of constants in place of those compiled in");
+  sub->add_option("--json", command->json, "Also write the results to this file");
+  return {sub, [command](const Invocation& given) {
+            command->command_line = given.command_line;
+            return regret(*command, given.config);
+          }};
+}
+
+}  // namespace gyre::perf

@@ -1,0 +1,142 @@
+#include "perf/fit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <random>
+#include <tuple>
+
+#include "perf/search.h"
+#include "schedule/fuse.h"
+#include "schedule/simulate.h"
+#include "topo/graph.h"
+
+namespace gyre::perf {
+namespace {
+
+constexpr schedule::Cutting usual;  // samples are taken with the default slots
+constexpr uint32_t usual_credits = 8;
+constexpr double ties = 1e-9;  // of prices; then the first is chosen
+constexpr int starts = 40;
+constexpr double least_number = 1e-13;  // seconds: a factor makes nothing of 0
+
+topo::Shape shape_of(const Sample& s) { return {Collective::all_reduce, s.ranks, 1, 0, s.grid}; }
+
+topo::Costs with_processors(topo::Costs costs, const Sample& s) {
+  costs.processors_per_node = s.processors < s.ranks ? s.processors : 0;
+  return costs;
+}
+
+// The constants that are looked for, as numbers and back.
+std::vector<double> numbers(const topo::Costs& c) {
+  const auto& link = c.link[topo::inside];
+  return {link.alpha, link.beta, link.overhead, c.rank.gamma, c.rank.copy, c.rank.step};
+}
+topo::Costs costs(topo::Costs c, const std::vector<double>& n) {
+  auto& link = c.link[topo::inside];
+  link.alpha = n[0], link.beta = n[1], link.overhead = n[2];
+  c.rank = {n[3], n[4], n[5]};
+  return c;
+}
+
+/// The samples of one size: candidates for the same call.
+struct Size {
+  std::vector<size_t> samples;
+  double best_us = 0;
+};
+std::vector<Size> by_size(std::span<const Sample> samples) {
+  std::map<std::tuple<int, std::string, size_t>, Size> sizes;
+  for (size_t i = 0; i < samples.size(); ++i) {
+    const Sample& s = samples[i];
+    Size& size = sizes[{s.ranks, s.transport, s.bytes}];
+    size.best_us = size.samples.empty() ? s.median_us() : std::min(size.best_us, s.median_us());
+    size.samples.push_back(i);
+  }
+  std::vector<Size> all;
+  for (auto& [key, size] : sizes) all.push_back(std::move(size));
+  return all;
+}
+
+}  // namespace
+
+std::string machine_of(const Sample& s) {
+  return fmt::format("host{}{}", s.transport == "ucx" ? "_ucx" : "", s.processors < s.ranks ? "_crowded" : "");
+}
+
+topo::Query query_of(const Sample& s, const topo::Costs& costs) {
+  topo::Query query;
+  query.block_bytes = static_cast<double>(s.bytes);
+  query.ranks = s.ranks;
+  query.channels = 2;
+  query.shape_channels = 1;  // as the engine has it, and as samples are taken
+  query.costs = with_processors(costs, s);
+  query.cutting = usual;
+  return query;
+}
+
+Result<double> priced_us(const Sample& s, const topo::Costs& costs, topo::Profiles& profiles) {
+  const Result<topo::Profile>& profile = profiles.of(s.family, shape_of(s), {});
+  if (!profile) return profile.error();
+  return topo::price(*profile, with_processors(costs, s), static_cast<double>(s.bytes), usual).seconds * 1e6;
+}
+
+Result<double> simulated_us(const Sample& s, const topo::Costs& costs) {
+  const schedule::Schedule schedule = schedule::fuse(GYRE_TRY(topo::make(s.family, shape_of(s))));
+  topo::Graph graph = topo::uniform(s.ranks, costs.link[topo::inside], costs.rank);
+  graph.processors_per_node = with_processors(costs, s).processors_per_node;
+  const schedule::Network network = GYRE_TRY(topo::network(graph));
+  const size_t elements = (s.bytes / sizeof(float) + schedule.chunks - 1) / schedule.chunks;
+  const schedule::Cut cut = schedule::cut(elements, sizeof(float), schedule.longest_message(), usual);
+  schedule::Trial trial;
+  trial.block_bytes = static_cast<double>(s.bytes);
+  trial.conditions = {usual_credits, cut.slices, s.transport == "ucx" ? schedule::Mode::posted : schedule::Mode::buffered, false};
+  trial.rounds = cut.rounds;
+  return GYRE_TRY(schedule::simulate(schedule, network, trial)).finish * 1e6;
+}
+
+double median_error(std::span<const double> predicted_us, std::span<const Sample> samples) {
+  std::vector<double> errors;
+  for (size_t i = 0; i < samples.size(); ++i) errors.push_back(std::abs(predicted_us[i] / samples[i].median_us() - 1));
+  std::nth_element(errors.begin(), errors.begin() + static_cast<std::ptrdiff_t>(errors.size() / 2), errors.end());
+  return errors[errors.size() / 2];
+}
+
+Result<topo::Costs> fit(std::span<const Sample> samples, const topo::Costs& start) {
+  topo::Profiles profiles;
+  for (const Sample& s : samples) GYRE_TRY(priced_us(s, start, profiles));
+  std::vector<double> measured;
+  for (const Sample& s : samples) measured.push_back(s.median_us());
+  const std::vector<Size> sizes = by_size(samples);
+  const auto error = [&](const std::vector<double>& at) {
+    double sum = 0;
+    for (const Size& size : sizes) {
+      double least = 0;
+      double taken = 0;  // measured, of what would be chosen
+      for (const size_t i : size.samples) {
+        const double us = *priced_us(samples[i], costs(start, at), profiles);
+        sum += size.best_us / measured[i] * std::abs(std::log(us / measured[i]));
+        if (taken == 0 || us < least * (1 - ties)) {
+          least = us;
+          taken = measured[i];
+        }
+      }
+      const double regret = std::log(taken / size.best_us);
+      sum += static_cast<double>(size.samples.size()) * regret * (1 + 5 * regret);  // one bad choice is worse than several near ones
+    }
+    return sum;
+  };
+  // Many valleys: it is begun from many places around the start, the same ones every time.
+  std::mt19937_64 random(1);
+  std::vector<double> best = search_least(numbers(start), error);
+  for (int i = 0; i < starts; ++i) {
+    std::vector<double> at = numbers(start);
+    for (double& number : at) number = std::max(number, least_number) * std::exp2(static_cast<double>(random() % 13) - 6);
+    at = search_least(at, error);
+    if (error(at) < error(best)) best = at;
+  }
+  return costs(start, best);
+}
+
+}  // namespace gyre::perf

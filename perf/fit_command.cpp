@@ -1,0 +1,89 @@
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "perf/commands.h"
+#include "perf/fit.h"
+#include "perf/report_json.h"
+#include "topo/constants.h"
+
+namespace gyre::perf {
+namespace {
+
+using nlohmann::ordered_json;
+
+// Three digits say all that is known; what is next to nothing is nothing.
+double rounded(double value) { return value < 1e-6 ? 0 : std::stod(fmt::format("{:.3g}", value)); }
+
+// Puts a machine's own link and rank into the file.
+void put(ordered_json& file, const std::string& machine, const topo::Costs& costs, const ordered_json& origin) {
+  const auto& link = costs.link[topo::inside];
+  file["links"][machine] = {{"alpha_us", rounded(link.alpha * 1e6)},
+                            {"beta_ns_per_byte", rounded(link.beta * 1e9)},
+                            {"overhead_us", rounded(link.overhead * 1e6)},
+                            {"by_processor", link.by_processor},
+                            {"origin", origin}};
+  file["ranks"][machine] = {{"gamma_ns_per_byte", rounded(costs.rank.gamma * 1e9)},
+                            {"copy_ns_per_byte", rounded(costs.rank.copy * 1e9)},
+                            {"step_us", rounded(costs.rank.step * 1e6)},
+                            {"origin", origin}};
+  file["machines"][machine]["local"] = machine;
+  file["machines"][machine]["rank"] = machine;
+}
+
+struct Errors {
+  double priced = 0;
+  double simulated = 0;
+};
+
+Result<Errors> errors(const std::vector<Sample>& samples, const topo::Costs& costs) {
+  topo::Profiles profiles;
+  std::vector<double> priced;
+  std::vector<double> simulated;
+  for (const Sample& s : samples) {
+    priced.push_back(GYRE_TRY(priced_us(s, costs, profiles)));
+    simulated.push_back(GYRE_TRY(simulated_us(s, costs)));
+  }
+  return Errors{median_error(priced, samples), median_error(simulated, samples)};
+}
+
+Status run(const FitCommand& command) {
+  const auto samples = GYRE_TRY(read_samples(command.samples));
+  const topo::Constants known = GYRE_TRY(topo::default_constants());
+  ordered_json file = ordered_json::parse(topo::default_constants_text());
+  const auto about = about_run(command.command_line);
+  std::map<std::string, std::vector<Sample>> machines;
+  for (const Sample& s : samples) machines[machine_of(s)].push_back(s);
+  fmt::print("{:<18} {:>8} {:>13} {:>16}\n", "machine", "samples", "price's error", "simulator's error");
+  for (const auto& [machine, its] : machines) {
+    const topo::Costs start = GYRE_TRY(known.machine(machine));
+    const topo::Costs costs = GYRE_TRY(fit(its, start));
+    const Errors e = GYRE_TRY(errors(its, costs));
+    fmt::print("{:<18} {:>8} {:>12.1f}% {:>15.1f}%\n", machine, its.size(), 100 * e.priced, 100 * e.simulated);
+    const ordered_json origin{{"machine", about["machine"]["processor"]},
+                              {"date", about["date"]},
+                              {"command", command.command_line},
+                              {"note", fmt::format("fitted to {} samples; median error of the price {:.1f} %, of the simulator {:.1f} %",
+                                                   its.size(), 100 * e.priced, 100 * e.simulated)}};
+    put(file, machine, costs, origin);
+  }
+  std::ofstream out(command.file);
+  out << file.dump(1) << '\n';
+  out.close();
+  if (!out) return Error{Code::system, fmt::format("--output {}: {}", command.file, std::strerror(errno))};
+  return {};
+}
+
+}  // namespace
+
+int fit(const FitCommand& command, const Config&) {
+  const Status status = run(command);
+  return status ? 0 : complain(status.error());
+}
+
+}  // namespace gyre::perf

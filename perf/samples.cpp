@@ -1,0 +1,87 @@
+#include "perf/samples.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "perf/report_json.h"
+
+namespace gyre::perf {
+
+double Sample::median_us() const {
+  std::vector<double> sorted = us;
+  std::sort(sorted.begin(), sorted.end());
+  if (sorted.empty()) return 0;
+  const size_t half = sorted.size() / 2;
+  return sorted.size() % 2 != 0 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
+}
+
+namespace {
+
+// What is wrong with a line's values; json converts what it is given without a word.
+std::string senseless(const nlohmann::json& line) {
+  const auto whole = [&](const char* key, int64_t least, int64_t most) {
+    const auto& value = line.at(key);
+    return value.is_number_integer() && value.get<int64_t>() >= least && value.get<int64_t>() <= most;
+  };
+  if (!whole("ranks", 1, 512)) return "ranks must be from 1 to 512";
+  if (!whole("processors", 1, 1 << 20)) return "processors must be from 1 to 1048576";
+  if (!whole("bytes", 0, int64_t{1} << 43)) return "bytes must be from 0 to 8 TiB";
+  if (line.at("transport") != "shm" && line.at("transport") != "ucx") return "transport must be shm or ucx";
+  for (const auto& us : line.at("us")) {
+    if (!us.is_number() || !(us.get<double>() >= 1e-3 && us.get<double>() <= 1e12)) return "us must be from 0.001 to 1e12";
+  }
+  return line.at("us").empty() ? "us is empty" : "";
+}
+
+}  // namespace
+
+Status append_samples(const std::string& path, const std::string& command, const std::vector<Sample>& samples) {
+  std::ofstream file(path, std::ios::app);
+  file << about_run(command).dump() << '\n';
+  for (const Sample& s : samples) {
+    file << nlohmann::json{{"ranks", s.ranks},
+                           {"transport", s.transport},
+                           {"processors", s.processors},
+                           {"algorithm", s.family},
+                           {"grid", s.grid},
+                           {"bytes", s.bytes},
+                           {"us", s.us}}
+                .dump()
+         << '\n';
+  }
+  file.close();
+  if (!file) return Error{Code::system, fmt::format("{}: {}", path, std::strerror(errno))};
+  return {};
+}
+
+Result<std::vector<Sample>> read_samples(const std::vector<std::string>& paths) {
+  std::vector<Sample> all;
+  for (const std::string& path : paths) {
+    std::ifstream file(path);
+    if (!file) return Error{Code::invalid_argument, fmt::format("{}: {}", path, std::strerror(errno))};
+    int number = 0;
+    for (std::string line; std::getline(file, line);) {
+      ++number;
+      try {
+        const auto json = nlohmann::json::parse(line);
+        if (json.contains("machine")) continue;
+        if (const std::string wrong = senseless(json); !wrong.empty()) {
+          return Error{Code::invalid_argument, fmt::format("{}:{}: not a sample: {}", path, number, wrong)};
+        }
+        Sample s{json.at("ranks"), json.at("transport"), json.at("processors"), json.at("algorithm"),
+                 json.at("grid"),  json.at("bytes"),     json.at("us")};
+        all.push_back(std::move(s));
+      } catch (const nlohmann::json::exception& error) {
+        return Error{Code::invalid_argument, fmt::format("{}:{}: not a sample: {}", path, number, error.what())};
+      }
+    }
+  }
+  if (all.empty()) return Error{Code::invalid_argument, fmt::format("{}: no samples", fmt::join(paths, ", "))};
+  return all;
+}
+
+}  // namespace gyre::perf

@@ -1,0 +1,125 @@
+#include "perf/fit.h"
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+
+#include "base/unique.h"
+#include "perf/regret.h"
+#include "perf/search.h"
+#include "test/catch.h"
+
+using namespace gyre;
+using namespace gyre::perf;
+
+namespace {
+
+topo::Costs host() { return *topo::default_constants()->machine("host"); }
+
+/// What a host with these costs would measure, by the simulator.
+std::vector<Sample> simulated(const topo::Costs& costs, int ranks) {
+  std::vector<Sample> all;
+  for (const std::string family : {"ring", "one_shot", "tree", "two_shot", "naive"}) {
+    for (size_t bytes = 8; bytes <= 16 << 20; bytes *= 8) {
+      Sample s{ranks, "shm", 2, family, {}, bytes, {}};
+      const double us = *simulated_us(s, costs);
+      s.us = {us, us * 1.01, us * 0.99};
+      all.push_back(s);
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("the search finds the least of a function of several numbers") {
+  const auto error = [](const std::vector<double>& at) {
+    return std::abs(std::log(at[0] / 3e-6)) + std::abs(std::log(at[1] / 50)) + std::abs(std::log(at[0] * at[1] / 1.5e-4));
+  };
+  const auto found = search_least({1, 1}, error);
+  CHECK(found[0] == Approx(3e-6).epsilon(0.02));
+  CHECK(found[1] == Approx(50).epsilon(0.02));
+}
+
+TEST_CASE("constants fitted to a simulated host predict it") {
+  topo::Costs other = host();
+  other.link[topo::inside].alpha *= 20;
+  other.link[topo::inside].beta *= 3;
+  other.rank.gamma *= 4;
+  other.rank.step *= 5;
+  const auto samples = simulated(other, 2);
+  const auto fitted = fit(samples, host());
+  REQUIRE(fitted);
+  std::vector<double> before;
+  std::vector<double> after;
+  for (const Sample& s : samples) {
+    before.push_back(*simulated_us(s, host()));
+    after.push_back(*simulated_us(s, *fitted));
+  }
+  CHECK(median_error(before, samples) > 0.5);
+  CHECK(median_error(after, samples) < 0.05);
+}
+
+TEST_CASE("the middle error is that of the middle sample, whichever side it errs on") {
+  const std::vector<Sample> samples{
+      {2, "shm", 2, "ring", {}, 8, {10}}, {2, "shm", 2, "ring", {}, 8, {10}}, {2, "shm", 2, "ring", {}, 8, {10}}};
+  CHECK(median_error(std::vector<double>{10, 12, 5}, samples) == Approx(0.2));
+}
+
+TEST_CASE("the machine of a sample is told by transport and load") {
+  CHECK(machine_of({2, "shm", 2, "ring", {}, 8, {1}}) == "host");
+  CHECK(machine_of({4, "shm", 2, "ring", {}, 8, {1}}) == "host_crowded");
+  CHECK(machine_of({2, "ucx", 2, "ring", {}, 8, {1}}) == "host_ucx");
+  CHECK(machine_of({8, "ucx", 2, "ring", {}, 8, {1}}) == "host_ucx_crowded");
+}
+
+TEST_CASE("regret is the time of the chosen over that of the best, of the middle rounds") {
+  std::vector<Sample> samples;
+  for (const topo::Family& family : topo::families()) {
+    if (topo::refusal(family, {Collective::all_reduce, 2, 1, 0, {}}).empty()) {
+      samples.push_back({2, "shm", 2, std::string(family.name), {}, 8, {30, 20, 40}});
+    }
+  }
+  const auto constants = topo::default_constants();
+  REQUIRE(constants);
+  const auto level = regrets(samples, *constants);
+  REQUIRE(level);
+  REQUIRE(level->size() == 1);
+  CHECK(level->front().chosen_ratio == 1);
+  CHECK(level->front().best_spread == Approx(40.0 / 30));
+  for (Sample& s : samples) {
+    if (s.family != level->front().chosen) s.us = {15};
+  }
+  CHECK(regrets(samples, *constants)->front().chosen_ratio == 2);
+
+  std::erase_if(samples, [&](const Sample& s) { return s.family == level->front().chosen; });
+  const auto missing = regrets(samples, *constants);
+  REQUIRE_FALSE(missing);
+  CHECK(missing.error().what.find("would be taken and was not measured") != std::string::npos);
+}
+
+TEST_CASE("samples are read as they were written, and a line that is none is named") {
+  std::string path = "/tmp/gyre-samples-XXXXXX";
+  REQUIRE(UniqueFd(mkstemp(path.data())));
+  const std::vector<Sample> written{{2, "shm", 2, "ring", {}, 8, {1.5, 2.5}}, {12, "ucx", 2, "bucket", {4, 3}, 1024, {7}}};
+  REQUIRE(append_samples(path, "gyre-perf measure", written));
+  REQUIRE(append_samples(path, "gyre-perf measure", {}));
+  const auto read = read_samples({path});
+  REQUIRE(read);
+  REQUIRE(read->size() == 2);
+  CHECK((*read)[0].median_us() == 2);
+  CHECK((*read)[1].grid == std::vector{4, 3});
+  CHECK((*read)[1].transport == "ucx");
+
+  for (const char* wrong :
+       {"nonsense", "{}", R"({"ranks":0,"transport":"shm","processors":2,"algorithm":"ring","grid":[],"bytes":8,"us":[1]})",
+        R"({"ranks":2,"transport":"shm","processors":2,"algorithm":"ring","grid":[],"bytes":8,"us":[]})"}) {
+    std::ofstream(path, std::ios::trunc) << wrong << '\n';
+    const auto refused = read_samples({path});
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().what.find(path + ":1: ") == 0);
+  }
+  std::remove(path.c_str());
+  CHECK_FALSE(read_samples({path}));
+}

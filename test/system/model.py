@@ -1,0 +1,79 @@
+"""gyre-perf model and explain: what a user is told of a machine that is not here."""
+import json
+import tempfile
+
+from system import check, run, subjects
+
+
+def rows(text):
+    return [line.split() for line in text.splitlines() if line.strip() and line.strip()[0].isdigit()]
+
+
+def large_cluster_has_a_winner_for_every_size():
+    done = run("model", "--ranks", 16384, "--nodes", 2048).passed()
+    table = rows(done.out)
+    check([int(row[0]) for row in table] == [8 * 4**i for i in range(14)], f"sizes are not 8, 32, … 512M\n{done.story()}")
+    check("nvlink_like" in done.out and "infiniband_like" in done.out, f"does not say which links\n{done.story()}")
+    check(all(" x" in line for line in done.out.splitlines() if line.strip()[0].isdigit()), f"a row without runner-up\n{done.story()}")
+
+
+def sizes_as_asked():
+    table = rows(run("model", "--ranks", 4, "-b", "1K", "-e", "4M", "-f", 8).passed().out)
+    check([int(row[0]) for row in table] == [1024 * 8**i for i in range(5)], f"{table}")
+
+
+def every_collective():
+    for collective in ("all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "alltoall", "gather", "scatter"):
+        for ranks, nodes in ((1, 1), (6, 1), (12, 3)):
+            done = run("model", "--ranks", ranks, "--nodes", nodes, "--collective", collective, "-e", "1M").passed()
+            check(len(rows(done.out)) == 9, done.story())
+
+
+def explain_says_everything():
+    for arguments in (("explain", "all_reduce", "--ranks", 8, "--bytes", "64K"), ("model", "--ranks", 8, "--explain", "64K")):
+        done = run(*arguments).passed()
+        for family in ("naive", "ring", "tree", "double_tree", "halving_doubling", "bucket", "hierarchical", "leaders", "one_shot",
+                       "two_shot", "pat"):
+            check(f"\n{family} " in done.out, f"nothing of {family}\n{done.story()}")
+        check("refused: all ranks are on one node" in done.out, f"no reason of hierarchical\n{done.story()}")
+        check("refused: only reduce_scatter and all_gather" in done.out, f"no reason of pat\n{done.story()}")
+
+
+def constants_of_a_file():
+    free = {"origin": {"machine": "", "date": "", "command": "", "note": "nothing costs anything but a network message"}}
+    link = {"beta_ns_per_byte": 0, "overhead_us": 0, "by_processor": False, **free}
+    constants = {
+        "links": {"near": {"alpha_us": 0, **link}, "far": {"alpha_us": 7, **link}},
+        "ranks": {"idle": {"gamma_ns_per_byte": 0, "copy_ns_per_byte": 0, "step_us": 0, **free}},
+        "machines": {"mine": {"local": "near", "network": "far", "rank": "idle", "nics_per_node": 0, "processors_per_node": 0}}}
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump(constants, file)
+        file.flush()
+        done = run("explain", "all_reduce", "--ranks", 8, "--nodes", 8, "--constants", file.name, "--machine", "mine").passed()
+        ring = [line.split() for line in done.out.splitlines() if line.startswith("ring ")][0]
+        check(ring[2] == "98.00", f"14 hops of 7 us are 98 us, not {ring[2]}\n{done.story()}")
+        run("model", "--constants", file.name, "--machine", "mind").complains("mind", r"did you mean mine\?")
+        constants["links"]["far"]["alpha_us"] = "fast"
+        file.seek(0)
+        file.truncate()
+        json.dump(constants, file)
+        file.flush()
+        run("model", "--constants", file.name, "--machine", "mine").complains("links.far.alpha_us", '"fast"', "must be a number")
+    run("model", "--constants", "/nowhere.json").complains("/nowhere.json", "can't be read")
+
+
+def wrong_input():
+    run("model", "--ranks", 10, "--nodes", 3).complains("--nodes 3", "10 ranks")
+    run("model", "--ranks", 0).complains("--ranks")
+    run("model", "-f", 1).complains("--stepfactor: Value 1")
+    run("model", "-b", "1M", "-e", "1K").complains("-b 1048576")
+    run("model", "--collective", "all_sort").complains("all_sort", "all_reduce")
+    run("explain", "broadcats").complains("broadcats", r"did you mean broadcast\?")
+    run("model", "--machine", "gpu_clutser").complains("gpu_clutser", r"did you mean gpu_cluster\?")
+    run("explain").complains("collective is required")
+    run("explain", "all_reduce", "--bytes", "many").complains("many", "--bytes")
+    run("explain", "broadcast", "--root", 8, "--ranks", 8).complains("--root 8")
+
+
+subjects([large_cluster_has_a_winner_for_every_size, sizes_as_asked, every_collective, explain_says_everything, constants_of_a_file,
+          wrong_input])

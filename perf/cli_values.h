@@ -57,6 +57,7 @@ void add_names(CLI::App* app, const std::string& names, std::vector<T>& values, 
            const auto one = parse(given);
            if (!one) {
              std::vector<std::string_view> known;
+             known.reserve(everything.size() + 1);
              for (const T value : everything) known.push_back(name(value));
              known.emplace_back("all");
              throw none_of(names, given, known);

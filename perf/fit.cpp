@@ -55,6 +55,7 @@ std::vector<Size> by_size(std::span<const Sample> samples) {
     size.samples.push_back(i);
   }
   std::vector<Size> all;
+  all.reserve(sizes.size());
   for (auto& [key, size] : sizes) all.push_back(std::move(size));
   return all;
 }

@@ -81,6 +81,7 @@ namespace {
 template <class T>
 std::string names_of(const std::vector<T>& values) {
   std::vector<std::string_view> names;
+  names.reserve(values.size());
   for (const T value : values) names.push_back(name(value));
   return fmt::format("{}", fmt::join(names, ","));
 }

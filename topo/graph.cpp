@@ -27,6 +27,7 @@ std::vector<uint32_t> shared(const std::vector<int>& node_of, int nodes, int per
   if (per_node == 0) return {};
   std::vector<uint32_t> next(static_cast<size_t>(nodes));
   std::vector<uint32_t> out;
+  out.reserve(node_of.size());
   const auto count = static_cast<uint32_t>(per_node);
   for (const int node : node_of) out.push_back(static_cast<uint32_t>(node) * count + next[static_cast<size_t>(node)]++ % count);
   return out;

@@ -14,6 +14,7 @@ schedule::Schedule folded(const Shape& shape) {
   const auto parts = static_cast<uint32_t>(active);
   schedule::Builder builder("halving_doubling", {shape.collective, shape.ranks, shape.root, shape.channels * parts}, shape.channels);
   std::vector<Rank> members;
+  members.reserve(parts);
   for (int i = 0; i < active; ++i) members.push_back(i < surplus ? 2 * i + 1 : i + surplus);
   for (uint32_t c = 0; c < shape.channels; ++c) {
     Bucket bucket(builder, shape.collective, along(prime_factors(active), Exchange::direct), members, shape.channels, c);

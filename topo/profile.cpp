@@ -28,8 +28,8 @@ bool less(const Tally& a, const Tally& b, Longest measure) {
   // Counts are looked at only until one differs: this is most of what a walk does.
   const auto in_order = [&](const auto&... of) {
     auto order = std::strong_ordering::equal;
-    static_cast<void>(((order = std::invoke(of, a) <=> std::invoke(of, b), order != 0) || ...));
-    return order < 0;
+    static_cast<void>(((order = std::invoke(of, a) <=> std::invoke(of, b), std::is_neq(order)) || ...));
+    return std::is_lt(order);
   };
   if (measure == Longest::processing && processed(a) != processed(b)) return processed(a) < processed(b);
   return in_order(on(first, near), on(first, far), on(second, near), on(second, far), processed, &Tally::reduced, on(&Tally::written, near),

@@ -78,7 +78,7 @@ TEST_CASE("channels are as many as were asked for, and one where none were") {
   CHECK(choose(with("ring", 0), call, profiles)->shape.channels == 1);
   CHECK(choose(with("ring", 1), call, profiles)->shape.channels == 1);
   CHECK(choose(with("ring", 3), call, profiles)->shape.channels == 3);
-  for (const size_t channels : {1, 3, 16}) {
+  for (const size_t channels : {1U, 3U, 16U}) {
     const auto choice = choose(with("auto", channels), call, profiles);
     CHECK(choice->shape.channels == channels / (choice->family == "double_tree" ? 2 : 1));
   }

@@ -16,8 +16,8 @@ using namespace gyre::engine;
 namespace {
 
 constexpr int ring_ranks = 4;
-constexpr size_t elements = 9;
-using State = std::array<std::array<int, elements>, ring_ranks>;  // [rank][element]
+constexpr size_t ring_elements = 9;
+using State = std::array<std::array<int, ring_elements>, ring_ranks>;  // [rank][element]
 
 /// The states in the order of the file: the input, then one after each step.
 std::vector<State> golden_states() {
@@ -51,9 +51,9 @@ std::shared_ptr<const Proven> unfused_ring() {
 /// The states of all ranks before the first and after every step of the ring; a step of the ring is a send and a receive on every rank.
 template <class T>
 std::vector<State> run_step_by_step(const State& input, DataType type) {
-  const Plan plan = *Plan::make(unfused_ring(), {Collective::all_reduce, elements, type, ReduceOp::sum, 0}, 4096, sizeof(T));
+  const Plan plan = *Plan::make(unfused_ring(), {Collective::all_reduce, ring_elements, type, ReduceOp::sum, 0}, 4096, sizeof(T));
   test::LoopbackMesh mesh(ring_ranks, {2, 4096});
-  std::array<std::array<T, elements>, ring_ranks> memory{};
+  std::array<std::array<T, ring_elements>, ring_ranks> memory{};
   std::vector<HostMachine> machines;
   for (size_t rank = 0; rank < ring_ranks; ++rank) {
     std::copy(input[rank].begin(), input[rank].end(), memory[rank].begin());
@@ -65,7 +65,7 @@ std::vector<State> run_step_by_step(const State& input, DataType type) {
   const auto note = [&] {
     State& state = states.emplace_back();
     for (size_t rank = 0; rank < ring_ranks; ++rank) {
-      for (size_t i = 0; i < elements; ++i) state[rank][i] = static_cast<int>(memory[rank][i]);
+      for (size_t i = 0; i < ring_elements; ++i) state[rank][i] = static_cast<int>(memory[rank][i]);
     }
   };
   note();
@@ -93,11 +93,11 @@ TEST_CASE("a step of gradient descent with the worked case's sums gives every ra
   const auto golden = golden_states();
   REQUIRE(golden.size() == 7);
   const auto states = run_step_by_step<int32_t>(golden[0], DataType::int32);
-  constexpr std::array<int, elements> weights{173, 38, 16, 117, 80, 72, 67, 45, 198};
-  constexpr std::array<int, elements> expected{165, 31, 12, 115, 72, 77, 62, 46, 197};
+  constexpr std::array<int, ring_elements> weights{173, 38, 16, 117, 80, 72, 67, 45, 198};
+  constexpr std::array<int, ring_elements> expected{165, 31, 12, 115, 72, 77, 62, 46, 197};
   for (const auto& sums : states.back()) {
-    std::array<int, elements> updated{};
-    for (size_t i = 0; i < elements; ++i) updated[i] = weights[i] - 1 * sums[i];
+    std::array<int, ring_elements> updated{};
+    for (size_t i = 0; i < ring_elements; ++i) updated[i] = weights[i] - 1 * sums[i];
     CHECK(updated == expected);
   }
 }

@@ -183,7 +183,7 @@ TEST_CASE("a message of many chunks fits a slot, if need be an element of each")
     const auto made = prove(by_hand(Collective::broadcast, 3, chunks, 0), {8, 4096});
     REQUIRE(made);
     for (const DataType type : {DataType::int8, DataType::float16, DataType::float32}) {
-      for (const size_t count : {0, 1, 1000, 50000}) {
+      for (const size_t count : {0U, 1U, 1000U, 50000U}) {
         const auto plan = Plan::make(*made, {Collective::broadcast, count, type, ReduceOp::sum, 0}, 4096);
         REQUIRE(plan);
         INFO(plan->text() << ", " << chunks << " chunks in a message");

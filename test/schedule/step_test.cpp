@@ -6,10 +6,10 @@ using namespace gyre::schedule;
 
 namespace {
 
-constexpr Chunks one{Buffer::input, 0, 1};
+constexpr Chunks piece{Buffer::input, 0, 1};
 
 std::string name_of(uint32_t from, bool src, bool dst, uint32_t to) {
-  return operation({{0, from}, src ? one : Chunks{}, dst ? one : Chunks{}, {0, to}});
+  return operation({{0, from}, src ? piece : Chunks{}, dst ? piece : Chunks{}, {0, to}});
 }
 
 }  // namespace
@@ -41,16 +41,16 @@ TEST_CASE("operands that do nothing have no name to hide behind") {
 }
 
 TEST_CASE("a step reduces when it has more than one source") {
-  CHECK_FALSE(Step{{0, 1}, {}, one, {}}.reduces());
-  CHECK(Step{{0, 1}, one, one, {}}.reduces());
-  CHECK(Step{{0, 2}, {}, one, {}}.reduces());
-  CHECK(Step{{0, 2}, one, one, {}}.sources() == 3);
+  CHECK_FALSE(Step{{0, 1}, {}, piece, {}}.reduces());
+  CHECK(Step{{0, 1}, piece, piece, {}}.reduces());
+  CHECK(Step{{0, 2}, {}, piece, {}}.reduces());
+  CHECK(Step{{0, 2}, piece, piece, {}}.sources() == 3);
 }
 
 TEST_CASE("the flow is named by what is written, else by what is read") {
   const Chunks other{Buffer::output, 3, 2, 4};
-  CHECK(Step{{}, one, other, {}}.flow() == other);
-  CHECK(Step{{}, one, {}, {}}.flow() == one);
+  CHECK(Step{{}, piece, other, {}}.flow() == other);
+  CHECK(Step{{}, piece, {}, {}}.flow() == piece);
 }
 
 TEST_CASE("chunks are counted by their stride") {

@@ -1,5 +1,7 @@
-// The transports that tests of the engine run over: those that were built in and are there.
+// The transports that tests of the engine run over: those that were built in and are there, or the one that TEST_BACKEND names.
 #pragma once
+#include <cstdlib>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -9,7 +11,11 @@ namespace gyre::test {
 
 inline std::vector<std::string> backends() {
   std::vector<std::string> names;
-  for (const transport::Device& device : transport::devices()) names.push_back(device.backend);
+  const char* only = std::getenv("TEST_BACKEND");
+  for (const transport::Device& device : transport::devices()) {
+    if (only == nullptr || device.backend == only) names.push_back(device.backend);
+  }
+  if (only != nullptr && names.empty()) throw std::runtime_error(std::string("there is no transport ") + only);
   return names;
 }
 

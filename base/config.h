@@ -47,6 +47,11 @@ struct Config {
   Word rank{"GYRE_RANK", "", "This process's rank, where no launcher says it; with GYRE_SIZE and GYRE_ROOT."};
   Word size{"GYRE_SIZE", "", "Number of ranks, where no launcher says it."};
   Word root{"GYRE_ROOT", "", "host:port where rank 0 listens for the others; also overrides the launcher's address."};
+  Number peer_timeout{"GYRE_PEER_TIMEOUT", 5, "Seconds after which a host that does not answer the kernel is lost.", {}, 2, 86400};
+  Word stats{"GYRE_STATS", "",
+             "File for the net plugin's counters, as JSON, and as Prometheus text in FILE.prom; %h: host, %p: process; without %p, .PID is "
+             "added."};
+  Number stats_seconds{"GYRE_STATS_SECONDS", 0, "Seconds between two writings of GYRE_STATS; 0: at the end only.", {}, 0, 86400};
   Number timeout{"GYRE_TIMEOUT", 30, "Seconds that ranks wait for each other at the start.", {}, 1, 86400};
 
   /// Options set in this process's environment over the defaults.
@@ -73,7 +78,8 @@ struct Config {
   static void for_each(Self& self, Visit& visit) {
     visit(self.transport), visit(self.algorithm), visit(self.grid), visit(self.constants), visit(self.slot_bytes), visit(self.slots),
         visit(self.channels), visit(self.log);
-    visit(self.hostid), visit(self.rank), visit(self.size), visit(self.root), visit(self.timeout);
+    visit(self.hostid), visit(self.rank), visit(self.size), visit(self.root), visit(self.timeout), visit(self.peer_timeout),
+        visit(self.stats), visit(self.stats_seconds);
   }
 };
 

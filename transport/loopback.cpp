@@ -100,7 +100,7 @@ class LoopbackWorker final : public Worker {
     found->second.push_back(caller);
     return std::unique_ptr<Endpoint>(std::make_unique<LoopbackEndpoint>(caller, slots_, 0));
   }
-  Result<std::unique_ptr<Memory>> register_memory(std::span<std::byte>) override { return std::make_unique<Memory>(); }
+  Result<std::unique_ptr<Memory>> register_memory(std::span<std::byte>, MemoryKind) override { return std::make_unique<Memory>(); }
   unsigned progress() override { return 0; }
 
  private:

@@ -84,7 +84,7 @@ class PostedLoopbackWorker final : public Worker {
   PostedLoopbackWorker(Slots slots, uint32_t seed) : slots_(slots), delays_(seed != 0), random_(seed) {}
   Result<std::unique_ptr<Listener>> listen() override;
   Result<std::unique_ptr<Endpoint>> connect(std::string_view address, std::string_view hello) override;
-  Result<std::unique_ptr<Memory>> register_memory(std::span<std::byte>) override { return std::make_unique<Memory>(); }
+  Result<std::unique_ptr<Memory>> register_memory(std::span<std::byte>, MemoryKind) override { return std::make_unique<Memory>(); }
   unsigned progress() override;
   const Error* failure() const override { return failure_ ? &*failure_ : nullptr; }
 

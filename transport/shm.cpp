@@ -136,7 +136,7 @@ class ShmWorker final : public Worker {
     hello.copy(header.hello, hello.size());
     return std::unique_ptr<Endpoint>(std::move(endpoint));
   }
-  Result<std::unique_ptr<Memory>> register_memory(std::span<std::byte>) override { return std::make_unique<Memory>(); }
+  Result<std::unique_ptr<Memory>> register_memory(std::span<std::byte>, MemoryKind) override { return std::make_unique<Memory>(); }
   unsigned progress() override { return 0; }
 
  private:

@@ -68,8 +68,11 @@ struct Request {
   bool done = false;
   size_t bytes = 0;               ///< of a receive: how many came
   const char* failure = nullptr;  ///< static text; null: none
+  Code code = Code::remote;       ///< of the failure
   void* handle = nullptr;         ///< the backend's
 };
+
+enum class MemoryKind : uint8_t { host, cuda };
 
 /// Memory known to a Worker's device; registration ends with it.
 class Memory {
@@ -96,8 +99,21 @@ class Endpoint {
 
   /// Posted endpoints: starts moving `data` under `tag` (40 bits). Messages of equal tag arrive in order. Null: try again.
   virtual Request* send(uint64_t /*tag*/, std::span<const std::byte> /*data*/) { return nullptr; }
+  /// The same, done only when the peer has begun to receive it: a sender that must not run ahead without bound asks for that.
+  virtual Request* send_synchronous(uint64_t tag, std::span<const std::byte> data) { return send(tag, data); }
   virtual Request* receive(uint64_t /*tag*/, std::span<std::byte> /*data*/) { return nullptr; }
   virtual void release(Request*) {}
+
+  /// Begins the farewell, so that destruction need not wait for it: nothing is sent or received afterwards. True from closed() on: what
+  /// was sent is out, or lost with the connection. Moved on by Worker::progress().
+  virtual void start_close() {}
+  virtual bool closed() { return true; }
+  /// Ends the connection without a farewell: what is under way fails with `reason` (static text), as far as it can be called back.
+  virtual void break_off(const char* /*reason*/) {}
+  /// After break_off(): user memory is not touched any more. Where something could not be called back in time, the whole worker stops.
+  virtual void let_go() {}
+  /// Why nothing more will come or go, as static text, or null. What came before can still be received.
+  virtual const char* failure() const { return nullptr; }
 };
 
 class Listener {
@@ -123,11 +139,18 @@ class Worker {
   virtual Result<std::unique_ptr<Listener>> listen() = 0;
   /// Starts connecting; `hello` (at most 64 bytes) is shown to the accepting side. An error where the address can't be reached at all.
   virtual Result<std::unique_ptr<Endpoint>> connect(std::string_view address, std::string_view hello) = 0;
-  virtual Result<std::unique_ptr<Memory>> register_memory(std::span<std::byte> region) = 0;
+  /// From any thread, while another uses the worker.
+  virtual Result<std::unique_ptr<Memory>> register_memory(std::span<std::byte> region, MemoryKind = MemoryKind::host) = 0;
+  /// Makes what was received so far visible to the GPU whose memory this is; `data` lies in it. Null: it is. Given back by
+  /// release_flush() once done.
+  virtual Result<Request*> flush(const Memory&, const std::byte* /*data*/) { return nullptr; }
+  virtual void release_flush(Request*) {}
   /// Does what is ready and returns how much that was.
   virtual unsigned progress() = 0;
   /// The job has failed: what is destroyed from now on ends at once, without a farewell to peers that may be gone.
   virtual void abandon() {}
+  /// Does nothing any more, see Endpoint::let_go().
+  virtual bool stopped() const { return false; }
   /// Why a connection of this worker broke, or null. Once set it stays.
   virtual const Error* failure() const { return nullptr; }
 };

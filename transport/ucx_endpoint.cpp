@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "transport/ucx_worker.h"
 
@@ -21,7 +22,7 @@ UcxEndpoint::UcxEndpoint(UcxWorker& worker, uint32_t id, std::string_view hello,
       id_(id),
       hello_(hello),
       peer_name_(std::move(peer_name)),
-      requests_(std::make_unique<Requests>(std::max<size_t>(256, PostedFifo::requests_needed(worker.slots()) + 8))) {
+      requests_(std::make_unique<Requests>(std::max(worker.way().requests, PostedFifo::requests_needed(worker.slots())) + 8)) {
   worker_.add(this);
 }
 
@@ -134,6 +135,13 @@ Request* UcxEndpoint::send(uint64_t tag, std::span<const std::byte> data) {
   return requests_->send(endpoint_, wire_tag(TagKind::data, peer_id_, tag), data);
 }
 
+Request* UcxEndpoint::send_synchronous(uint64_t tag, std::span<const std::byte> data) {
+  if (broken_) [[unlikely]]
+    return requests_->refuse(broken_);
+  if (state_ != State::connected) return nullptr;
+  return requests_->send_synchronous(endpoint_, wire_tag(TagKind::data, peer_id_, tag), data);
+}
+
 Request* UcxEndpoint::receive(uint64_t tag, std::span<std::byte> data) {
   Request* request = requests_->receive(worker_.get(), wire_tag(TagKind::data, id_, tag), data);
   // What came before the break is still given out; nothing more will come.
@@ -168,29 +176,66 @@ void UcxEndpoint::look_at_process() {
 }
 
 UcxEndpoint::~UcxEndpoint() {
+  if (!broken_ && !worker_.abandoned()) start_close();
   break_seen_ = true;  // from here on a break is our own doing
+  for (auto*& operation : farewell_) worker_.flush(std::exchange(operation, nullptr));
   requests_->cancel_receives(worker_.get(), "this endpoint is being closed");
   if (goodbye_) ucp_request_cancel(worker_.get(), goodbye_);
   if (endpoint_) {
-    if (!broken_ && !worker_.abandoned()) say_goodbye();
     for (const auto kind : {TagKind::reply, TagKind::data, TagKind::goodbye}) worker_.drop(wire_tag(kind, id_), any_tag);
     close();
   }
   worker_.remove(this);
   // A receive whose data is on its way can't be cancelled and ends with the endpoint; should it not, its memory stays.
-  const auto limit = worker_.abandoned() ? abandon_limit : cancel_limit;
-  if (!worker_.drive(limit, [&] { return requests_->under_way() == 0; })) worker_.keep({std::move(requests_), std::move(fifo_), {}});
+  const auto limit = worker_.abandoned() || broken_off_ ? abandon_limit : cancel_limit;
+  const bool waits = !broken_off_ || watched_;
+  if (!worker_.drive(waits ? limit : milliseconds(0), [&] { return requests_->under_way() == 0; }))
+    worker_.keep({std::move(requests_), std::move(fifo_), {}});
 }
 
-// Tells the peer that the coming loss of the connection is no failure, and waits until our sends are out. Over TCP, UCX's flush ends only
-// when the peer has made progress, so a peer that is busy elsewhere costs time here.
-void UcxEndpoint::say_goodbye() {
+// Tells the peer that the coming loss of the connection is no failure, and sees our sends out. Over TCP, UCX's flush ends only when the
+// peer has made progress, so with a peer that is busy elsewhere this takes time.
+void UcxEndpoint::start_close() {
+  if (std::exchange(closing_, true) || broken_ || !endpoint_) return;
+  requests_->cancel_receives(worker_.get(), "this endpoint is being closed");
   ucp_request_param_t parameters{};
-  if (peer_id_ != 0) {
-    auto* goodbye = ucp_tag_send_nbx(endpoint_, nullptr, 0, wire_tag(TagKind::goodbye, peer_id_), &parameters);
-    worker_.flush(goodbye);
+  if (peer_id_ != 0) farewell_[0] = ucp_tag_send_nbx(endpoint_, nullptr, 0, wire_tag(TagKind::goodbye, peer_id_), &parameters);
+  farewell_[1] = ucp_ep_flush_nbx(endpoint_, &parameters);
+}
+
+bool UcxEndpoint::closed() {
+  bool out = true;
+  for (auto*& operation : farewell_) {
+    if (UCS_PTR_IS_PTR(operation) && ucp_request_check_status(operation) == UCS_INPROGRESS) {
+      out = false;
+    } else {
+      if (UCS_PTR_IS_PTR(operation)) ucp_request_free(operation);
+      operation = nullptr;
+    }
   }
-  worker_.flush(ucp_ep_flush_nbx(endpoint_, &parameters));
+  return out || broken_;
+}
+
+void UcxEndpoint::break_off(const char* reason) {
+  if (!broken_) broken_ = reason;
+  break_seen_ = closing_ = broken_off_ = true;
+  requests_->cancel_receives(worker_.get(), reason);
+  if (!endpoint_ || !watched_) return;
+  close();
+  endpoint_ = nullptr;
+}
+
+// A receive that has begun can't be cancelled, and the end of its endpoint by force does not end it (UCX 1.13): its data may still come, or
+// lie in a socket. Sends by the network have ended with the endpoint; through shared memory they don't touch our memory once flushed,
+// though the peer may read from it, which the kernel lets end in an error.
+void UcxEndpoint::let_go() {
+  bool flushed = true;
+  if (endpoint_ && !(process_ && process_.gone())) {
+    ucp_request_param_t parameters{};
+    flushed = worker_.finish(ucp_ep_flush_nbx(endpoint_, &parameters), close_limit);
+  }
+  const bool received = worker_.drive(watched_ ? cancel_limit : close_limit, [&] { return requests_->receives_under_way() == 0; });
+  if (!flushed || !received) worker_.stop();
 }
 
 void UcxEndpoint::close() {
@@ -199,8 +244,8 @@ void UcxEndpoint::close() {
     // By force: the flush is behind us, and this also ends what a dead or silent peer left under way.
     parameters.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
     parameters.flags = UCP_EP_CLOSE_FLAG_FORCE;
-  } else if ((broken_ && !peer_left_) || worker_.abandoned()) {
-    return;  // can't be forced, and would wait for a dead peer: ends with the worker
+  } else if ((broken_ && !peer_left_) || worker_.abandoned() || worker_.way().local) {
+    return;  // can't be forced, and would wait for a peer that is dead or busy elsewhere: ends with the worker
   }
   worker_.finish(ucp_ep_close_nbx(endpoint_, &parameters), worker_.abandoned() ? abandon_limit : close_limit);
 }

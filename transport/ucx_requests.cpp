@@ -34,11 +34,25 @@ Request* Requests::send(ucp_ep_h endpoint, ucp_tag_t tag, std::span<const std::b
   return started(*entry, ucp_tag_send_nbx(endpoint, data.data(), data.size(), tag, &parameters), data.size());
 }
 
+Request* Requests::send_synchronous(ucp_ep_h endpoint, ucp_tag_t tag, std::span<const std::byte> data) {
+  Entry* entry = take(false);
+  if (!entry) return nullptr;
+  const auto parameters = this->parameters(*entry);
+  return started(*entry, ucp_tag_send_sync_nbx(endpoint, data.data(), data.size(), tag, &parameters), data.size());
+}
+
 Request* Requests::receive(ucp_worker_h worker, ucp_tag_t tag, std::span<std::byte> data) {
   Entry* entry = take(true);
   if (!entry) return nullptr;
   const auto parameters = this->parameters(*entry);
   return started(*entry, ucp_tag_recv_nbx(worker, data.data(), data.size(), tag, exact, &parameters), 0);
+}
+
+Request* Requests::get(ucp_ep_h endpoint, std::span<std::byte> into, uint64_t from, ucp_rkey_h key) {
+  Entry* entry = take(false);
+  if (!entry) return nullptr;
+  const auto parameters = this->parameters(*entry);
+  return started(*entry, ucp_get_nbx(endpoint, into.data(), into.size(), from, key, &parameters), into.size());
 }
 
 Request* Requests::receive_message(ucp_worker_h worker, ucp_tag_message_h message, std::span<std::byte> data) {
@@ -70,6 +84,7 @@ void Requests::finish(Entry& entry, ucs_status_t status, size_t bytes) {
   entry.done = true;
   entry.handle = nullptr;
   entry.bytes = status == UCS_OK ? bytes : 0;
+  if (status == UCS_ERR_MESSAGE_TRUNCATED) entry.code = Code::invalid_usage;
   if (status != UCS_OK) entry.failure = status == UCS_ERR_CANCELED && entry.cancelled ? entry.cancelled : ucs_status_string(status);
   auto& under_way = entry.owner->under_way_;
   under_way[entry.index] = under_way.back();

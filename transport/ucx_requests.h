@@ -4,6 +4,7 @@
 #pragma once
 #include <ucp/api/ucp.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "base/pool.h"
@@ -29,7 +30,9 @@ class Requests {
 
   /// Null: the pool is empty. Otherwise a request, perhaps done already, perhaps failed.
   Request* send(ucp_ep_h, ucp_tag_t, std::span<const std::byte>);
+  Request* send_synchronous(ucp_ep_h, ucp_tag_t, std::span<const std::byte>);
   Request* receive(ucp_worker_h, ucp_tag_t, std::span<std::byte>);
+  Request* get(ucp_ep_h, std::span<std::byte> into, uint64_t from, ucp_rkey_h);
   /// Receives a message that ucp_tag_probe_nb has taken out.
   Request* receive_message(ucp_worker_h, ucp_tag_message_h, std::span<std::byte>);
   /// A request that is done and failed, for a connection that can't do it any more. `reason` is static text.
@@ -39,6 +42,9 @@ class Requests {
   /// Cancels the receives under way; they fail with `reason` once UCX lets go of them, mostly at once.
   void cancel_receives(ucp_worker_h, const char* reason);
   size_t under_way() const { return under_way_.size(); }
+  size_t receives_under_way() const {
+    return static_cast<size_t>(std::count_if(under_way_.begin(), under_way_.end(), [](const Entry* entry) { return entry->receives; }));
+  }
 
  private:
   struct Entry : Request {

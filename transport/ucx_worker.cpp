@@ -9,6 +9,8 @@
 #include <cstring>
 #include <mutex>
 
+#include "transport/ucx_api.h"
+#include "transport/ucx_library.h"
 #include "transport/ucx_log.h"
 
 namespace gyre::transport::ucx {
@@ -42,14 +44,24 @@ bool only_shared_memory() {
 
 Error ucx_error(const char* call, ucs_status_t status) { return {Code::system, fmt::format("{}: {}", call, ucs_status_string(status))}; }
 
-Result<Config> read_config() {
+Status change(ucp_config_t* config, const char* name, const std::string& value) {
+  const auto status = ucp_config_modify(config, name, value.c_str());
+  return status == UCS_OK ? Status{} : ucx_error(fmt::format("ucp_config_modify({}={})", name, value).c_str(), status);
+}
+
+Result<Config> read_config(const UcxWay& way) {
   ucp_config_t* config = nullptr;
   if (const auto status = ucp_config_read(nullptr, nullptr, &config); status != UCS_OK) return ucx_error("ucp_config_read", status);
   Config owner(config);
   // Over shared memory only keepalive finds a dead peer, after 20 s by default; the user's own setting wins.
-  if (!std::getenv("UCX_KEEPALIVE_INTERVAL")) {
-    if (const auto status = ucp_config_modify(config, "KEEPALIVE_INTERVAL", "1s"); status != UCS_OK)
-      return ucx_error("ucp_config_modify(KEEPALIVE_INTERVAL)", status);
+  if (!std::getenv("UCX_KEEPALIVE_INTERVAL")) GYRE_TRY(change(config, "KEEPALIVE_INTERVAL", way.keepalive ? "1s" : "inf"));
+  if (!way.devices.empty()) GYRE_TRY(change(config, "NET_DEVICES", way.devices));
+  // Without reading in place a rendezvous would have the sender copy when the peer asks, which may be after it was given up.
+  if (way.local && !way.reads_processes && !std::getenv("UCX_RNDV_THRESH")) GYRE_TRY(change(config, "RNDV_THRESH", "inf"));
+  if (!way.transports.empty()) GYRE_TRY(change(config, "TLS", way.transports));
+  if (way.rails > 1) {
+    GYRE_TRY(change(config, "MAX_EAGER_RAILS", std::to_string(way.rails)));
+    GYRE_TRY(change(config, "MAX_RNDV_RAILS", std::to_string(way.rails)));
   }
   return owner;
 }
@@ -64,37 +76,49 @@ std::string host_and_process() {
 
 class UcxMemory final : public Memory {
  public:
-  UcxMemory(ucp_context_h context, ucp_mem_h memory) : context_(context), memory_(memory) {}
-  ~UcxMemory() override { ucp_mem_unmap(context_, memory_); }
+  explicit UcxMemory(Mapped mapped) : mapped_(std::move(mapped)) {}
+  std::unique_ptr<Flushes::Region> flushed;  // of a GPU
 
  private:
-  ucp_context_h context_;
-  ucp_mem_h memory_;
+  Mapped mapped_;
 };
+
+Result<ucp_context_h> init_context(const UcxWay& way, uint64_t features) {
+  const auto config = GYRE_TRY(read_config(way));
+  ucp_params_t parameters{};
+  parameters.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_NAME | UCP_PARAM_FIELD_MT_WORKERS_SHARED;
+  parameters.features = features;
+  parameters.name = "gyre";
+  parameters.mt_workers_shared = 1;  // memory is registered by other threads
+  ucp_context_h context = nullptr;
+  // Not ucp_init(), which asks for the version of the headers: an older UCX would complain, and will do.
+  if (const auto status = ucp_init_version(oldest_major, oldest_minor, &parameters, config.get(), &context); status != UCS_OK)
+    return ucx_error("ucp_init", status);
+  return context;
+}
 
 }  // namespace
 
 void close_context(ucp_context_h context) {
   std::lock_guard lock(context_mutex());
   ucp_cleanup(context);
+  unroute_log();
 }
 
-Result<Context> open_context() {
+Result<Context> open_context(const UcxWay& way, uint64_t features) {
   std::lock_guard lock(context_mutex());
+  GYRE_TRY(load_ucx());
+  renew_environment();
   route_log();
-  const auto config = GYRE_TRY(read_config());
-  ucp_params_t parameters{};
-  parameters.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_NAME;
-  parameters.features = UCP_FEATURE_TAG;
-  parameters.name = "gyre";
-  ucp_context_h context = nullptr;
-  if (const auto status = ucp_init(&parameters, config.get(), &context); status != UCS_OK) return ucx_error("ucp_init", status);
-  return Context(context);
+  const auto context = init_context(way, features);
+  if (context) return Context(*context);
+  unroute_log();
+  return context.error();
 }
 
-Result<std::unique_ptr<Worker>> UcxWorker::open(Slots slots) {
-  auto context = GYRE_TRY(open_context());
-  std::unique_ptr<UcxWorker> worker(new UcxWorker(std::move(context), slots));
+Result<std::unique_ptr<Worker>> UcxWorker::open(Slots slots, const UcxWay& way) {
+  auto context = GYRE_TRY(open_context(way));
+  std::unique_ptr<UcxWorker> worker(new UcxWorker(std::move(context), slots, way));
   GYRE_TRY(worker->start());
   return std::unique_ptr<Worker>(std::move(worker));
 }
@@ -102,7 +126,7 @@ Result<std::unique_ptr<Worker>> UcxWorker::open(Slots slots) {
 Status UcxWorker::start() {
   ucp_worker_params_t parameters{};
   parameters.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
-  parameters.thread_mode = UCS_THREAD_MODE_SINGLE;
+  parameters.thread_mode = UCS_THREAD_MODE_SERIALIZED;
   ucp_worker_h worker = nullptr;
   if (const auto status = ucp_worker_create(context_.get(), &parameters, &worker); status != UCS_OK)
     return ucx_error("ucp_worker_create", status);
@@ -115,14 +139,24 @@ Status UcxWorker::start() {
   address_.resize(bytes);
   std::memcpy(address_.data(), address, bytes);
   ucp_worker_release_address(worker, address);
+  if (!way_.flushes.empty()) flushes_ = GYRE_TRY(Flushes::open(way_.flushes));
   name_ = host_and_process();
   host_ = host_id();
-  can_watch_ = !only_shared_memory();
+  can_watch_ = !way_.local && !only_shared_memory();
   return {};
 }
 
 UcxWorker::~UcxWorker() {
-  if (worker_) drop(0, 0);
+  if (!worker_) return;
+  if (!stopped_) {
+    drop(0, 0);
+    return;
+  }
+  if (!way_.local) return;
+  // UCX (1.13) does not survive the end of a worker with reads of another process queued. So this one stays.
+  (void)worker_.release();
+  (void)context_.release();
+  (void)new std::vector<Kept>(std::move(kept_));
 }
 
 Message UcxWorker::message(MessageKind kind, uint32_t id) const {
@@ -170,20 +204,38 @@ Result<std::unique_ptr<Endpoint>> UcxWorker::connect(std::string_view address, s
   return UcxEndpoint::open(*this, UcxEndpoint::Side::connects, peer, hello);
 }
 
-Result<std::unique_ptr<Memory>> UcxWorker::register_memory(std::span<std::byte> region) {
-  if (region.empty()) return std::make_unique<Memory>();
+Result<Mapped> map_memory(ucp_context_h context, std::span<std::byte> region, MemoryKind kind) {
   ucp_mem_map_params_t parameters{};
-  parameters.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH;
+  parameters.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH | UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE;
+  parameters.memory_type = kind == MemoryKind::cuda ? UCS_MEMORY_TYPE_CUDA : UCS_MEMORY_TYPE_HOST;
   parameters.address = region.data();
   parameters.length = region.size();
   ucp_mem_h memory = nullptr;
-  if (const auto status = ucp_mem_map(context_.get(), &parameters, &memory); status != UCS_OK)
+  if (const auto status = ucp_mem_map(context, &parameters, &memory); status != UCS_OK)
     return Error{Code::system, fmt::format("ucp_mem_map of {} bytes: {}", region.size(), ucs_status_string(status))};
-  return std::unique_ptr<Memory>(std::make_unique<UcxMemory>(context_.get(), memory));
+  return Mapped(memory, {context});
 }
 
+Result<std::unique_ptr<Memory>> UcxWorker::register_memory(std::span<std::byte> region, MemoryKind kind) {
+  if (region.empty()) return std::make_unique<Memory>();
+  auto memory = std::make_unique<UcxMemory>(GYRE_TRY(map_memory(context_.get(), region, kind)));
+  if (flushes_ && kind == MemoryKind::cuda) memory->flushed = GYRE_TRY(flushes_->add(region, kind));
+  return std::unique_ptr<Memory>(std::move(memory));
+}
+
+Result<Request*> UcxWorker::flush(const Memory& memory, const std::byte* data) {
+  const auto* of_gpu = dynamic_cast<const UcxMemory*>(&memory);
+  if (!flushes_ || !of_gpu || !of_gpu->flushed) return nullptr;
+  return flushes_->start(*of_gpu->flushed, data);
+}
+
+void UcxWorker::release_flush(Request* request) { flushes_->release(request); }
+
 unsigned UcxWorker::progress() {
+  if (stopped_) [[unlikely]]
+    return 0;
   const unsigned count = ucp_worker_progress(worker_.get());
+  if (flushes_) flushes_->progress();
   if (broken_) [[unlikely]] {
     broken_ = false;
     for (auto* endpoint : endpoints_) endpoint->look_at_break();
@@ -208,6 +260,10 @@ void UcxWorker::on_error(ucp_ep_h endpoint, ucs_status_t status) {
 }
 
 void UcxWorker::flush(ucs_status_ptr_t operation) {
+  if (abandoned_) {
+    if (UCS_PTR_IS_PTR(operation)) ucp_request_free(operation);  // when it is done
+    return;
+  }
   const auto start = std::chrono::steady_clock::now();
   const bool done = finish(operation, patience_);
   if (!done && std::chrono::steady_clock::now() - start >= patience_) patience_ = impatience;

@@ -10,6 +10,9 @@
 
 #include "base/unique.h"
 #include "transport/posted_fifo.h"
+#include "transport/ucx.h"
+#include "transport/ucx_context.h"
+#include "transport/ucx_flush.h"
 #include "transport/ucx_message.h"
 #include "transport/ucx_process.h"
 #include "transport/ucx_requests.h"
@@ -20,25 +23,26 @@ class UcxEndpoint;
 
 inline std::string_view text(std::span<const std::byte> bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
-void close_context(ucp_context_h);
-using Context = Unique<ucp_context, close_context>;
-Result<Context> open_context();
-
 class UcxWorker final : public Worker {
  public:
-  static Result<std::unique_ptr<Worker>> open(Slots);
+  static Result<std::unique_ptr<Worker>> open(Slots, const UcxWay&);
   ~UcxWorker() override;
 
   Result<std::unique_ptr<Listener>> listen() override;
   Result<std::unique_ptr<Endpoint>> connect(std::string_view address, std::string_view hello) override;
-  Result<std::unique_ptr<Memory>> register_memory(std::span<std::byte> region) override;
+  Result<std::unique_ptr<Memory>> register_memory(std::span<std::byte> region, MemoryKind) override;
+  Result<Request*> flush(const Memory&, const std::byte* data) override;
+  void release_flush(Request*) override;
   unsigned progress() override;
   const Error* failure() const override { return failure_ ? &*failure_ : nullptr; }
   void abandon() override { abandoned_ = true; }
   bool abandoned() const { return abandoned_; }
+  bool stopped() const override { return stopped_; }
+  void stop() { stopped_ = true; }
 
   ucp_worker_h get() const { return worker_.get(); }
   Slots slots() const { return slots_; }
+  const UcxWay& way() const { return way_; }
   /// A control message of this worker with all but its hello and its own fields.
   Message message(MessageKind, uint32_t id) const;
   Result<uint32_t> new_id();
@@ -72,7 +76,7 @@ class UcxWorker final : public Worker {
     const auto end = std::chrono::steady_clock::now() + limit;
     while (!done()) {
       const bool moved = progress() > 0;
-      if (std::chrono::steady_clock::now() > end) return false;
+      if (stopped_ || std::chrono::steady_clock::now() > end) return false;
       if (!moved) std::this_thread::yield();
     }
     return true;
@@ -84,12 +88,14 @@ class UcxWorker final : public Worker {
   void flush(ucs_status_ptr_t operation);
 
  private:
-  UcxWorker(Context context, Slots slots) : context_(std::move(context)), slots_(slots) {}
+  UcxWorker(Context context, Slots slots, UcxWay way) : way_(std::move(way)), context_(std::move(context)), slots_(slots) {}
   Status start();
   void look_at_processes();
 
+  UcxWay way_;
   Context context_;
   std::vector<Kept> kept_;
+  std::unique_ptr<Flushes> flushes_;  // where the way has devices that need it
   Unique<ucp_worker, ucp_worker_destroy> worker_;
   Slots slots_;
   std::string name_, address_;
@@ -101,6 +107,7 @@ class UcxWorker final : public Worker {
   std::vector<UcxEndpoint*> endpoints_;
   std::chrono::milliseconds patience_{1000};
   bool abandoned_ = false;
+  bool stopped_ = false;
   bool broken_ = false;  // an endpoint has failed and was not looked at
   std::optional<Error> failure_;
 };
@@ -120,8 +127,14 @@ class UcxEndpoint final : public Endpoint {
   std::string_view hello() const override { return hello_; }
   Fifo& fifo() override;
   Request* send(uint64_t tag, std::span<const std::byte>) override;
+  Request* send_synchronous(uint64_t tag, std::span<const std::byte>) override;
   Request* receive(uint64_t tag, std::span<std::byte>) override;
   void release(Request* request) override { requests_->release(request); }
+  void start_close() override;
+  bool closed() override;
+  void break_off(const char* reason) override;
+  void let_go() override;
+  const char* failure() const override { return broken_; }
 
   bool owns(ucp_ep_h endpoint) const { return endpoint == endpoint_; }
   void mark_broken(ucs_status_t);
@@ -139,7 +152,6 @@ class UcxEndpoint final : public Endpoint {
   Result<bool> fail(Error);
   Status check_slots(Slots peer) const;
   Status take_reply();
-  void say_goodbye();
   void close();
 
   UcxWorker& worker_;
@@ -160,6 +172,8 @@ class UcxEndpoint final : public Endpoint {
   Request* control_send_ = nullptr;
   Request* control_receive_ = nullptr;
   void* goodbye_ = nullptr;  // UCX's request, while it waits
+  bool closing_ = false, broken_off_ = false;
+  std::array<void*, 2> farewell_{};  // our goodbye and the flush after it, while UCX has them
   std::unique_ptr<Requests> requests_;
   std::unique_ptr<PostedFifo> fifo_;
   ucp_ep_h endpoint_ = nullptr;

@@ -1,0 +1,91 @@
+// This machine as choose_net_devices takes it.
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "base/text.h"
+#include "base/unique.h"
+#include "transport/net_device.h"
+#include "transport/ucx_devices.h"
+
+namespace gyre::transport {
+namespace {
+
+Result<std::vector<NetMachine::Interface>> read_interfaces() {
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return Error{Code::system, "getifaddrs: " + errno_text(errno)};
+  const Unique<ifaddrs, freeifaddrs> owner(list);
+  std::vector<NetMachine::Interface> interfaces;
+  for (const auto* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    const int family = entry->ifa_addr == nullptr ? AF_UNSPEC : entry->ifa_addr->sa_family;
+    if (family != AF_INET && family != AF_INET6) continue;
+    NetMachine::Interface i;
+    i.name = entry->ifa_name;
+    i.address.length = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+    std::memcpy(&i.address.bytes, entry->ifa_addr, i.address.length);
+    i.running = (entry->ifa_flags & IFF_UP) != 0 && (entry->ifa_flags & IFF_RUNNING) != 0;
+    i.loopback = (entry->ifa_flags & IFF_LOOPBACK) != 0;
+    interfaces.push_back(std::move(i));
+  }
+  return interfaces;
+}
+
+/// A boot of a machine, and of it what has interfaces of its own, such as a container.
+std::string this_host() {
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  struct stat network {};
+  return stat("/proc/self/ns/net", &network) == 0 ? boot + "/" + std::to_string(network.st_ino) : boot;
+}
+
+std::vector<std::string> names_in(const std::filesystem::path& folder) {
+  std::vector<std::string> names;
+  std::error_code failed;
+  for (std::filesystem::directory_iterator entry(folder, failed), end; !failed && entry != end; entry.increment(failed))
+    names.push_back(entry->path().filename().string());
+  return names;
+}
+
+/// The networks that UCX will find, where it can't be asked: by the names that it gives them.
+std::vector<NetMachine::UcxDevice> networks_of(const NetMachine& machine, const ucx::Selection& selection) {
+  std::vector<NetMachine::UcxDevice> all;
+  const auto add = [&](const std::string& name, std::initializer_list<std::string_view> transports) {
+    const bool allowed = std::ranges::any_of(transports, [&](auto transport) { return selection.allows_transport(transport); });
+    const bool known = std::ranges::find(all, name, &NetMachine::UcxDevice::name) != all.end();
+    if (allowed && !known && selection.allows_device(name)) all.push_back({name});
+  };
+  const auto chips = machine.sysfs / "class/infiniband";
+  for (const auto& chip : names_in(chips))
+    for (const auto& port : names_in(chips / chip / "ports"))
+      add(chip + ":" + port, {"rc_verbs", "rc_mlx5", "dc_mlx5", "ud_verbs", "ud_mlx5"});
+  for (const auto& interface : machine.interfaces) add(interface.name, {"tcp"});
+  return all;
+}
+
+}  // namespace
+
+#ifndef GYRE_HAVE_UCX
+Result<ucx::Devices> ucx::query_devices() {
+  return Error{Code::invalid_usage, "gyre was built without UCX, so it has no networks to offer"};
+}
+#endif
+
+Result<std::vector<NetDevice>> find_net_devices(const NetFilter& filter) {
+  auto ucx = GYRE_TRY(ucx::query_devices());
+  NetMachine machine;
+  machine.host = this_host();
+  machine.interfaces = GYRE_TRY(read_interfaces());
+  machine.ucx = ucx.selection ? networks_of(machine, *ucx.selection) : std::move(ucx.networks);
+  const bool memory_only = ucx.selection && !ucx.selection->allows_transport("tcp") && ucx.selection->allows_transport("posix");
+  if (machine.ucx.empty() && memory_only) ucx.shared_memory = NetMachine::UcxDevice{"memory"};
+  machine.shared_memory = std::move(ucx.shared_memory);
+  machine.unused_by_ucx = std::move(ucx.unused);
+  return choose_net_devices(machine, filter);
+}
+
+}  // namespace gyre::transport

@@ -1,0 +1,57 @@
+#include "plugin/caretaker.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <system_error>
+
+#include "base/log.h"
+
+namespace gyre::plugin {
+namespace {
+
+constexpr std::chrono::milliseconds caretaker_interval{5};
+
+}  // namespace
+
+void Caretaker::start() {
+  const std::lock_guard lock(mutex_);
+  if (thread_.joinable()) return;
+  // It inherits the mask: the program's signals are not for it.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
+    pid_ = getpid();
+    pthread_setname_np(thread_.native_handle(), "gyre-net");
+  } catch (const std::system_error& failed) {
+    log::warn("no thread to look after idle connections: {}", failed.what());
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void Caretaker::stop() {
+  if (pid_ != getpid()) return;
+  std::jthread gone;
+  {
+    const std::lock_guard lock(mutex_);
+    gone = std::move(thread_);
+  }
+}
+
+void Caretaker::run(const std::stop_token& stop) {
+  std::unique_lock lock(sleep_mutex_);
+  while (!stop.stop_requested()) {
+    wake_.wait_for(lock, stop, caretaker_interval, [] { return false; });
+    try {
+      look_();
+    } catch (const std::exception& failed) {
+      log::warn("while looking after idle connections: {}", failed.what());
+    }
+  }
+}
+
+}  // namespace gyre::plugin

@@ -1,0 +1,133 @@
+#include "plugin/control.h"
+
+#include <fmt/format.h>
+#include <netinet/tcp.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/text.h"
+
+namespace gyre::plugin {
+namespace {
+
+constexpr uint32_t frame_magic = 0x314e5947;  // "GYN1"
+
+struct FrameHeader {
+  uint32_t magic, kind, bytes;
+};
+
+void set_option(int fd, int level, int option, int value) { ::setsockopt(fd, level, option, &value, sizeof value); }
+
+// Probed after a second of silence, every second; so that a lost host is known a second before the limit.
+void watch_host(int fd, std::chrono::seconds silence) {
+  const int limit = static_cast<int>(silence.count()) - 1;
+  set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, 1);
+  set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, 1);
+  set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, std::clamp(limit - 1, 1, 127));
+  set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, limit * 1000);
+}
+
+bool later(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR || error == EINPROGRESS || error == EALREADY; }
+
+}  // namespace
+
+Control::Control(UniqueFd fd, std::chrono::seconds silence) : fd_(std::move(fd)), connected_(true) {
+  watch_host(fd_.get(), silence);
+  transport::SocketAddress from;
+  from.length = sizeof from.bytes;
+  if (::getpeername(fd_.get(), reinterpret_cast<sockaddr*>(&from.bytes), &from.length) == 0) peer_ = text_of(from);
+}
+
+Control Control::to(const transport::SocketAddress& address, std::chrono::seconds silence) {
+  Control control;
+  control.peer_ = text_of(address);
+  control.fd_ = UniqueFd(::socket(address.bytes.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!control.fd_) {
+    control.end("socket: " + errno_text(errno));
+    return control;
+  }
+  watch_host(control.fd_.get(), silence);
+  if (::connect(control.fd_.get(), reinterpret_cast<const sockaddr*>(&address.bytes), address.length) != 0 && !later(errno)) {
+    control.refused_ = errno == ECONNREFUSED;
+    control.end(errno_text(errno));
+  }
+  return control;
+}
+
+void Control::send(uint32_t kind, std::string_view bytes) {
+  const FrameHeader header{frame_magic, kind, static_cast<uint32_t>(bytes.size())};
+  std::array<char, sizeof header> start;
+  std::memcpy(start.data(), &header, sizeof header);
+  out_.append(start.data(), start.size()).append(bytes);
+  flush();
+}
+
+void Control::flush() {
+  if (!ended_.empty() || (out_.empty() && connected_)) return;
+  const ssize_t count = ::send(fd_.get(), out_.data(), out_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (count >= 0) {
+    connected_ = connected_ || count > 0;
+    out_.erase(0, static_cast<size_t>(count));
+  } else if (!later(errno) && errno != ENOTCONN) {
+    refused_ = errno == ECONNREFUSED;
+    end(errno_text(errno));
+  }
+}
+
+void Control::read() {
+  std::array<char, 16 * 1024> bytes;
+  while (ended_.empty() && in_.size() < sizeof(FrameHeader) + max_frame_bytes) {
+    const ssize_t count = ::recv(fd_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+    if (count > 0) {
+      in_.append(bytes.data(), static_cast<size_t>(count));
+    } else if (count == 0) {
+      end("its process or host closed the connection");
+    } else {
+      if (!later(errno) && errno != ENOTCONN) {
+        refused_ = !connected_ && errno == ECONNREFUSED;
+        end(errno_text(errno));
+      }
+      return;
+    }
+  }
+}
+
+std::optional<Frame> Control::receive() {
+  flush();
+  if (fd_) read();
+  FrameHeader header;
+  const uint32_t expected = frame_magic;
+  const size_t compared = std::min(in_.size(), sizeof expected);
+  if (compared > 0 && std::memcmp(in_.data(), &expected, compared) != 0) stranger_ = true;
+  if (!stranger_ && in_.size() >= sizeof header) {
+    std::memcpy(&header, in_.data(), sizeof header);
+    stranger_ = header.bytes > max_frame_bytes;
+    if (!stranger_ && in_.size() - sizeof header >= header.bytes) {
+      Frame frame{header.kind, in_.substr(sizeof header, header.bytes)};
+      in_.erase(0, sizeof header + header.bytes);
+      return frame;
+    }
+  }
+  if (stranger_) end("it sent what is no frame of gyre's");
+  return std::nullopt;
+}
+
+Result<ListeningSocket> listen_at(const transport::SocketAddress& address) {
+  ListeningSocket listening{UniqueFd(::socket(address.bytes.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)), address};
+  auto* place = reinterpret_cast<sockaddr*>(&listening.address.bytes);
+  const int fd = listening.fd.get();
+  const bool ready = fd >= 0 && ::bind(fd, place, address.length) == 0 && ::listen(fd, SOMAXCONN) == 0 &&
+                     ::getsockname(fd, place, &listening.address.length) == 0;
+  if (!ready) return Error{Code::system, fmt::format("{}: {}", text_of(address), errno_text(errno))};
+  return listening;
+}
+
+UniqueFd accept_at(const ListeningSocket& listening) {
+  return UniqueFd(::accept4(listening.fd.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+}
+
+}  // namespace gyre::plugin

@@ -1,0 +1,67 @@
+// The TCP connection beside every connection of the net plugin: it carries the greeting, and lives as long as the connection, because it
+// is by its end that a dead peer is known. The kernel closes the sockets of a process that is gone, and answers keepalive probes for one
+// that is only stopped; a host that is gone is told by probes without answer. No heartbeat of ours.
+//
+//   frame: | u32 magic | u32 kind | u32 bytes | bytes |      bytes <= max_frame_bytes, integers as they lie in memory (little-endian)
+//
+// Never blocks. It must not know what frames mean.
+#pragma once
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "base/unique.h"
+#include "plugin/handle.h"
+
+namespace gyre::plugin {
+
+inline constexpr size_t max_frame_bytes = 64 * 1024;
+
+struct Frame {
+  uint32_t kind = 0;
+  std::string bytes;
+};
+
+class Control {
+ public:
+  Control() = default;
+  /// An accepted connection. `silence`: after which a host is gone.
+  Control(UniqueFd, std::chrono::seconds silence);
+  /// Starts connecting.
+  static Control to(const transport::SocketAddress&, std::chrono::seconds silence);
+
+  int fd() const { return fd_.get(); }
+  /// Where to: of an accepted one, where from.
+  const std::string& peer() const { return peer_; }
+  void send(uint32_t kind, std::string_view bytes);
+  /// Writes and reads what can be; the next whole frame.
+  std::optional<Frame> receive();
+  /// Why nothing more will come; empty: it may.
+  const std::string& ended() const { return ended_; }
+  /// It ended because nobody listened there (any more).
+  bool refused() const { return refused_; }
+  /// Bytes came that are no frame of ours.
+  bool stranger() const { return stranger_; }
+
+ private:
+  void flush();
+  void read();
+  void end(std::string why) {
+    if (ended_.empty()) ended_ = std::move(why);
+  }
+
+  UniqueFd fd_;
+  std::string peer_, out_, in_, ended_;
+  bool connected_ = false, refused_ = false, stranger_ = false;
+};
+
+struct ListeningSocket {
+  UniqueFd fd;
+  transport::SocketAddress address;  ///< with its port
+};
+/// On a free port of this address.
+Result<ListeningSocket> listen_at(const transport::SocketAddress&);
+/// The next connection, or none.
+UniqueFd accept_at(const ListeningSocket&);
+
+}  // namespace gyre::plugin

@@ -28,5 +28,6 @@ Subcommand add_fit(CLI::App&);
 Subcommand add_regret(CLI::App&);
 Subcommand add_model(CLI::App&);
 Subcommand add_explain(CLI::App&);
+Subcommand add_net(CLI::App&);
 
 }  // namespace gyre::perf

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/config.h"
+#include "perf/net_measure.h"
 #include "perf/sweep.h"
 
 namespace gyre::perf {
@@ -61,6 +62,21 @@ struct RegretCommand {
 };
 /// Compares what is chosen, and what the rule of thumb would choose, with the best of the samples.
 int regret(const RegretCommand&, const Config&);
+
+struct NetCommand {
+  std::string plugin;        ///< a path, or a name for the system's search
+  std::optional<int> table;  ///< --version N; none: the newest that the plugin has
+  int device = 0;
+  SweepOptions sizes;
+  NetSetting setting;
+  bool bandwidth = true, latency = true;
+  bool spin = false;     ///< --spin: never gives the processor away while nothing moves
+  bool verbose = false;  ///< --verbose: what the plugin logs at INFO too
+  std::string json;      ///< --json FILE; empty: none
+  std::string command_line;
+};
+/// Measures any NCCL net plugin between two ranks.
+int net(const NetCommand&, const Config&);
 
 /// Prints "gyre-perf: …" to stderr; returns the exit code of an error.
 int complain(const Error&);

@@ -1,10 +1,9 @@
 """Two hosts: network namespaces joined by a veth pair. What crosses the link, and what happens when it breaks."""
-import json
-import os
 import re
 import subprocess
 import time
 
+from hosts import TwoHosts, ip
 from system import Process, Skipped, await_that, check, needs, perf, right_rows, rows, subjects
 
 MiB = 1 << 20
@@ -12,63 +11,10 @@ FLAGS = ["-e", "1M", "-f", "16", "-n", "3", "-w", "1"]
 INFO = {"GYRE_LOG": "info"}
 
 
-def ip(*words, must=True):
-    done = subprocess.run(["ip", *words], capture_output=True, text=True, check=False)
-    if must and done.returncode != 0:
-        raise Skipped(f"ip {' '.join(words)}: {done.stderr.strip() or done.returncode}")
-    return done.stdout
-
-
-class TwoHosts:
-    """host(0) has 10.77.x.1, host(1) 10.77.x.2; gone when the block is left, whatever happens in it."""
-
-    def __enter__(self):
-        needs("ip")
-        own = os.getpid()
-        self.names = [f"gyre{own}-{i}" for i in range(2)]
-        self.links = [f"gy{own}v{i}" for i in range(2)]
-        self.addresses = [f"10.77.{own % 254 + 1}.{i + 1}" for i in range(2)]
-        try:
-            for name in self.names:
-                ip("netns", "add", name)
-            ip("link", "add", self.links[0], "netns", self.names[0], "type", "veth",
-               "peer", "name", self.links[1], "netns", self.names[1])
-            for i, name in enumerate(self.names):
-                ip("-n", name, "addr", "add", f"{self.addresses[i]}/24", "dev", self.links[i])
-                ip("-n", name, "link", "set", "lo", "up")
-                ip("-n", name, "link", "set", self.links[i], "up")
-            # The kernel calls a link running a little later, and UCX takes no other.
-            await_that(lambda: all(self.is_running(host) for host in range(2)), "the link does not come up", 10)
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
-
-    def __exit__(self, *_):
-        for name in self.names:
-            for pid in ip("netns", "pids", name, must=False).split():
-                subprocess.run(["kill", "-9", pid], stderr=subprocess.DEVNULL, check=False)
-            ip("netns", "del", name, must=False)
-
-    def cut(self):
-        ip("-n", self.names[1], "link", "set", self.links[1], "down")
-
-    def link(self, host):
-        return next(link for link in json.loads(ip("-n", self.names[host], "-s", "-j", "link")) if link["ifname"] == self.links[host])
-
-    def is_running(self, host):
-        return self.link(host)["operstate"] == "UP"
-
-    def sent(self, host):
-        """Bytes that this host has put on the link."""
-        return self.link(host)["stats64"]["tx"]["bytes"]
-
-    def start(self, hosts, *flags, env=None):
-        """A rank on each of these hosts, in order; rank 0 is on the first."""
-        port = 4711
-        place = {"GYRE_SIZE": len(hosts), "GYRE_ROOT": f"{self.addresses[hosts[0]]}:{port}", **(env or {})}
-        return [Process(["ip", "netns", "exec", self.names[host], perf(), "all_reduce", *flags], {**place, "GYRE_RANK": rank})
-                for rank, host in enumerate(hosts)]
+def start(at, hosts, *flags, env=None):
+    """A rank on each of these hosts, in order; rank 0 is on the first."""
+    place = {"GYRE_SIZE": len(hosts), "GYRE_ROOT": f"{at.addresses[hosts[0]]}:4711", **(env or {})}
+    return [at.start(host, [perf(), "all_reduce", *flags], {**place, "GYRE_RANK": rank}) for rank, host in enumerate(hosts)]
 
 
 def stories(ranks):
@@ -89,7 +35,7 @@ def joined(ranks, rank, words):
 
 def a_rank_on_each():
     with TwoHosts() as hosts:
-        ranks = hosts.start([0, 1], *FLAGS, env=INFO)
+        ranks = start(hosts, [0, 1], *FLAGS, env=INFO)
         passes(ranks)
         joined(ranks, 0, "ucx to rank 1")
         joined(ranks, 1, "ucx to rank 0")
@@ -98,7 +44,7 @@ def a_rank_on_each():
 def two_ranks_on_each():
     with TwoHosts() as hosts:
         for order in ([0, 0, 1, 1], [0, 1, 0, 1]):
-            ranks = hosts.start(order, *FLAGS, env=INFO)
+            ranks = start(hosts, order, *FLAGS, env=INFO)
             passes(ranks)
             for rank, host in enumerate(order):
                 near = [str(other) for other in range(4) if other != rank and order[other] == host]
@@ -109,7 +55,7 @@ def two_ranks_on_each():
 
 def bytes_on_the_link(hosts, order, flags, algorithm="ring"):
     before = [hosts.sent(host) for host in range(2)]
-    passes(hosts.start(order, *flags, "--algorithm", algorithm))
+    passes(start(hosts, order, *flags, "--algorithm", algorithm))
     return [hosts.sent(host) - before[host] for host in range(2)]
 
 
@@ -133,7 +79,7 @@ def nothing_crosses_for_ranks_on_one_host():
 
 def a_link_that_is_cut():
     with TwoHosts() as hosts:
-        ranks = hosts.start([0, 0, 1, 1], "-b", "1K", "-e", "64M", "-f", "2", "-n", "100")
+        ranks = start(hosts, [0, 0, 1, 1], "-b", "1K", "-e", "64M", "-f", "2", "-n", "100")
         await_that(lambda: len(rows(ranks[0].out)) > 2, lambda: f"no sweep began\n{stories(ranks)}")
         hosts.cut()
         begun = time.monotonic()
@@ -149,7 +95,7 @@ def a_link_that_is_cut():
 def a_link_that_is_cut_for_a_second():
     """TCP brings what was lost; nobody fails."""
     with TwoHosts() as hosts:
-        ranks = hosts.start([0, 1], "-b", "1K", "-e", "200K", "-i", "1K", "-n", "5")
+        ranks = start(hosts, [0, 1], "-b", "1K", "-e", "200K", "-i", "1K", "-n", "5")
         await_that(lambda: len(rows(ranks[0].out)) > 2, lambda: f"no sweep began\n{stories(ranks)}")
         hosts.cut()
         time.sleep(1)
@@ -160,7 +106,7 @@ def a_link_that_is_cut_for_a_second():
 def shm_between_hosts():
     with TwoHosts() as hosts:
         for order in ([0, 1], [0, 0, 1, 1]):
-            ranks = hosts.start(order, *FLAGS, env={"GYRE_TRANSPORT": "shm"})
+            ranks = start(hosts, order, *FLAGS, env={"GYRE_TRANSPORT": "shm"})
             for number, rank in enumerate(ranks):
                 rank.wait(20).complains(f"^gyre-perf: rank {number}: ", "shm does not reach another host",
                                         r"rank \d cannot be joined with rank \d")
@@ -169,7 +115,7 @@ def shm_between_hosts():
 def the_same_hostid_on_both():
     """A namespace of its own does not part memory: shm works, and the option says that it may be used."""
     with TwoHosts() as hosts:
-        ranks = hosts.start([0, 1], *FLAGS, env={"GYRE_HOSTID": "one", **INFO})
+        ranks = start(hosts, [0, 1], *FLAGS, env={"GYRE_HOSTID": "one", **INFO})
         passes(ranks)
         joined(ranks, 0, "shm to rank 1")
 

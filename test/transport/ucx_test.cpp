@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <future>
@@ -21,7 +22,9 @@ using namespace gyre::transport;
 
 namespace {
 
-constexpr auto patience = std::chrono::seconds(20);
+/// How many times slower this machine is than a real one: its processors may be emulated.
+const unsigned slow = std::getenv("TEST_SLOW") ? static_cast<unsigned>(std::stoul(std::getenv("TEST_SLOW"))) : 1;
+const auto patience = std::chrono::seconds(20) * slow;
 
 /// Waits for `done()` while making progress; throws what a test should print when it takes too long or the worker fails.
 template <class Done>
@@ -190,12 +193,18 @@ void in_two_threads(const Sides& side) {
 }
 
 /// Two children, so that this process never opens UCX and can fork again. Their exit codes are the result, their words go to stderr.
+/// TEST_DEVICES, such as "rxe_a0:1 rxe_b0:1", gives each side a network device of its own.
 void in_two_processes(const Sides& side, int status_of_right = 0) {
   Wires wires;
   pid_t children[2];
   for (const bool left : {true, false}) {
     children[left] = fork();
     if (children[left] != 0) continue;
+    if (const char* both = std::getenv("TEST_DEVICES")) {
+      const std::string devices = both;
+      const auto gap = devices.find(' ');
+      setenv("UCX_NET_DEVICES", (left ? devices.substr(0, gap) : devices.substr(gap + 1)).c_str(), 1);
+    }
     const auto error = text_of([&] { side(left ? wires.left : wires.right, left); });
     if (!error.empty()) fprintf(stderr, "%s side: %s\n", left ? "left" : "right", error.c_str());
     _exit(error.empty() ? 0 : 1);
@@ -212,7 +221,7 @@ void in_two_processes(const Sides& side, int status_of_right = 0) {
 TEST_CASE("ucx between two processes: every size arrives in both directions") { in_two_processes(exchange_sizes); }
 
 TEST_CASE("ucx between two processes: thousands of messages through the fifos of several endpoints") {
-  in_two_processes([](Wire wire, bool left) { stream(wire, left, 4, 2000, {4, 20000}); });
+  in_two_processes([](Wire wire, bool left) { stream(wire, left, 4, 2000 / slow, {4, 20000}); });
 }
 
 TEST_CASE("ucx between two processes: a peer that is killed is a failure within seconds") {
@@ -231,15 +240,15 @@ TEST_CASE("ucx between two processes: a peer that is killed is a failure within 
         kill(std::stoi(wire.get()), SIGKILL);
         const auto start = std::chrono::steady_clock::now();
         const auto waited = [&] { return std::chrono::steady_clock::now() - start; };
-        while (!worker->failure() && waited() < std::chrono::seconds(5)) worker->progress();
+        while (!worker->failure() && waited() < std::chrono::seconds(5) * slow) worker->progress();
         if (!worker->failure()) throw std::runtime_error("not seen");
         fprintf(stderr, "seen after %.2f s: %s\n", std::chrono::duration<double>(waited()).count(), worker->failure()->what.c_str());
-        while (!receive->done && waited() < std::chrono::seconds(5)) worker->progress();
+        while (!receive->done && waited() < std::chrono::seconds(5) * slow) worker->progress();
         if (!receive->failure) throw std::runtime_error("the receive did not fail");
         if (auto* refused = endpoint->send(1, data); !refused || !refused->failure) throw std::runtime_error("a later send is not refused");
         endpoint.reset();
         worker.reset();
-        if (waited() > std::chrono::seconds(8)) throw std::runtime_error("closing took too long");
+        if (waited() > std::chrono::seconds(8) * slow) throw std::runtime_error("closing took too long");
       },
       SIGKILL);
 }
@@ -267,7 +276,7 @@ TEST_CASE("ucx between two processes: a peer that closes and exits is no failure
 TEST_CASE("ucx between two threads: every size arrives in both directions") { in_two_threads(exchange_sizes); }
 
 TEST_CASE("ucx between two threads: thousands of messages through the fifos of several endpoints") {
-  in_two_threads([](Wire wire, bool left) { stream(wire, left, 3, 1000, {2, 9000}); });
+  in_two_threads([](Wire wire, bool left) { stream(wire, left, 3, 1000 / slow, {2, 9000}); });
 }
 
 TEST_CASE("ucx between two threads: many endpoints between the same workers each know their own hello and messages") {

@@ -1,0 +1,105 @@
+/* Opens a net plugin as NCCL does, from C: every table is there, statically named, whole; it starts, lists its devices and ends, in every
+ * version; and all of it again after dlclose.
+ *   open PLUGIN.so */
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plugin/abi/net_properties_layout.h"
+#include "plugin/abi/net_table_layout.h"
+
+#define EXPECT(condition, ...)                                        \
+  do {                                                                \
+    if (!(condition)) {                                               \
+      fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #condition); \
+      fprintf(stderr, __VA_ARGS__);                                   \
+      fputc('\n', stderr);                                            \
+      exit(1);                                                        \
+    }                                                                 \
+  } while (0)
+
+static void print_line(ncclDebugLogLevel level, unsigned long flags, const char* file, int line, const char* format, ...) {
+  va_list arguments;
+  (void)flags;
+  printf("  %d %s:%d ", (int)level, file, line);
+  va_start(arguments, format);
+  vprintf(format, arguments);
+  va_end(arguments);
+  putchar('\n');
+}
+
+static const void* table_of(void* library, int version, size_t slots) {
+  char symbol[32];
+  snprintf(symbol, sizeof symbol, "ncclNetPlugin_v%d", version);
+  const void* table = dlsym(library, symbol);
+  EXPECT(table != NULL, "%s", symbol);
+  const char* name;
+  memcpy(&name, table, sizeof name);
+  EXPECT(strcmp(name, "gyre") == 0, "%s is named %s", symbol, name);
+  for (size_t i = 1; i < slots; ++i) {
+    void* slot;
+    memcpy(&slot, (const char*)table + i * sizeof slot, sizeof slot);
+    const int on_gpu = version >= 7 && (i == offsetof(ncclNet_v12_t, getDeviceMr) / sizeof slot ||
+                                        i == offsetof(ncclNet_v12_t, irecvConsumed) / sizeof slot);
+    EXPECT((slot == NULL) == on_gpu, "%s, slot %zu is %p", symbol, i, slot);
+  }
+  return table;
+}
+
+/* What is the same for all versions, once init was called: the devices. */
+#define LIST(version)                                                                                                     \
+  do {                                                                                                                    \
+    int devices = 0;                                                                                                      \
+    EXPECT(t->devices(&devices) == ncclSuccess && devices > 0, "version %d: %d devices", version, devices);               \
+    for (int d = 0; d < devices; ++d) {                                                                                   \
+      ncclNetProperties_v##version##_t p;                                                                                 \
+      memset(&p, 0xff, sizeof p);                                                                                         \
+      EXPECT(t->getProperties(d, &p) == ncclSuccess, "version %d: device %d", version, d);                                \
+      EXPECT(p.name != NULL && p.name[0] != '\0' && p.ptrSupport > 0 && p.maxRecvs == 8, "version %d", version);          \
+      if (version == 12) printf("  device %d: %s, %d Mbit/s\n", d, p.name, p.speed);                                      \
+    }                                                                                                                     \
+    EXPECT(t->closeSend(NULL) == ncclSuccess && t->closeRecv(NULL) == ncclSuccess && t->closeListen(NULL) == ncclSuccess, \
+           "version %d closes nothing", version);                                                                         \
+  } while (0)
+
+#define OLD(version, ...)                                                                    \
+  do {                                                                                       \
+    const ncclNet_v##version##_t* t = table_of(library, version, sizeof *t / sizeof(void*)); \
+    EXPECT(t->init(__VA_ARGS__) == ncclSuccess, "version %d", version);                      \
+    LIST(version);                                                                           \
+  } while (0)
+
+#define WITH_CONTEXT(version)                                                                               \
+  do {                                                                                                      \
+    const ncclNet_v##version##_t* t = table_of(library, version, sizeof *t / sizeof(void*));                \
+    ncclNetCommConfig_v##version##_t config = {NCCL_NET_TRAFFIC_CLASS_UNDEF};                               \
+    void *first = NULL, *second = NULL;                                                                     \
+    EXPECT(t->init(&first, 1, &config, print_line, NULL) == ncclSuccess && first != NULL, "first");         \
+    EXPECT(t->init(&second, 2, NULL, print_line, NULL) == ncclSuccess && second != NULL, "second");         \
+    EXPECT(first != second, "communicators share a context");                                               \
+    LIST(version);                                                                                          \
+    EXPECT(t->setNetAttr(first, NULL) == ncclSuccess, "version %d", version);                               \
+    EXPECT(t->finalize(first) == ncclSuccess && t->finalize(second) == ncclSuccess, "version %d", version); \
+  } while (0)
+
+int main(int argc, char** argv) {
+  EXPECT(argc == 2, "usage: %s PLUGIN.so", argv[0]);
+  for (int round = 1; round <= 3; ++round) {
+    void* library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
+    EXPECT(library != NULL, "%s", dlerror());
+    printf("round %d\n", round);
+    /* First those that say when they end. */
+    WITH_CONTEXT(12);
+    WITH_CONTEXT(11);
+    OLD(10, print_line, NULL);
+    OLD(9, print_line);
+    OLD(8, print_line);
+    OLD(7, print_line);
+    OLD(6, print_line);
+    OLD(5, NULL);
+    EXPECT(dlclose(library) == 0, "%s", dlerror());
+  }
+  return 0;
+}

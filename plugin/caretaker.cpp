@@ -1,13 +1,12 @@
 #include "plugin/caretaker.h"
 
-#include <pthread.h>
 #include <unistd.h>
 
 #include <chrono>
-#include <csignal>
 #include <system_error>
 
 #include "base/log.h"
+#include "plugin/no_signals.h"
 
 namespace gyre::plugin {
 namespace {
@@ -19,10 +18,7 @@ constexpr std::chrono::milliseconds caretaker_interval{5};
 void Caretaker::start() {
   const std::lock_guard lock(mutex_);
   if (thread_.joinable()) return;
-  // It inherits the mask: the program's signals are not for it.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const NoSignals blocked;
   try {
     thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
     pid_ = getpid();
@@ -30,7 +26,6 @@ void Caretaker::start() {
   } catch (const std::system_error& failed) {
     log::warn("no thread to look after idle connections: {}", failed.what());
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void Caretaker::stop() {

@@ -16,14 +16,6 @@ using std::chrono::steady_clock;
 constexpr milliseconds refusal_limit{1000};
 constexpr milliseconds retry_interval{20};
 
-uint64_t random_number() {
-  std::array<char, 8> bytes;
-  fill_random(bytes);
-  uint64_t number;
-  std::memcpy(&number, bytes.data(), sizeof number);
-  return number | 1;
-}
-
 std::string_view bytes_of(const uint64_t& number) { return {reinterpret_cast<const char*>(&number), sizeof number}; }
 
 }  // namespace

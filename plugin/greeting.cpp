@@ -18,13 +18,7 @@ constexpr uint64_t protocol = 1;
 
 // What a peer looks for in our memory.
 const uint64_t& probe() {
-  static const uint64_t value = [] {
-    std::array<char, 8> bytes;
-    fill_random(bytes);
-    uint64_t number;
-    std::memcpy(&number, bytes.data(), sizeof number);
-    return number | 1;
-  }();
+  static const uint64_t value = random_number();
   return value;
 }
 

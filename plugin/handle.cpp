@@ -113,4 +113,12 @@ void fill_random(std::span<char> bytes) {
   for (char& byte : bytes) byte = static_cast<char>(state = mix(state + 1));
 }
 
+uint64_t random_number() {
+  std::array<char, 8> bytes;
+  fill_random(bytes);
+  uint64_t number = 0;
+  std::memcpy(&number, bytes.data(), sizeof number);
+  return number | 1;
+}
+
 }  // namespace gyre::plugin

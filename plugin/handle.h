@@ -28,5 +28,6 @@ void note_attempt(Handle, uint64_t attempt);
 std::string text_of(const transport::SocketAddress&);
 /// Bytes that nobody can guess.
 void fill_random(std::span<char>);
+uint64_t random_number();  ///< of that kind; not 0
 
 }  // namespace gyre::plugin

@@ -33,9 +33,4 @@ size_t MemoryCache::size() {
   return all_.size();
 }
 
-void MemoryCache::clear() {
-  const std::lock_guard lock(mutex_);
-  all_.clear();
-}
-
 }  // namespace gyre::plugin

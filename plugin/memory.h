@@ -17,7 +17,7 @@ struct MemoryKey {
   const std::byte* data;
   size_t bytes;
   MemoryKind kind;
-  auto operator<=>(const MemoryKey&) const = default;
+  auto operator<=>(const MemoryKey&) const = default;  // NOLINT(modernize-use-nullptr): clang-tidy 14 takes its 0 for a pointer
 };
 
 class Memory {
@@ -34,7 +34,6 @@ class MemoryCache {
   /// An error: it is not registered here (any more).
   Status give_back(Memory*);
   size_t size();
-  void clear();
 
  private:
   std::mutex mutex_;

@@ -32,7 +32,6 @@ class Process {
   static Process& get();
 
   Provider& provider() { return *provider_; }
-  const Config& config() const { return config_; }
   /// Whether requests are timed, for GYRE_STATS.
   bool times() const { return times_; }
   Stats& stats() { return stats_; }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "plugin/no_signals.h"
 #include "plugin/stats_file.h"
 
 namespace gyre::plugin {
@@ -28,22 +29,6 @@ std::string iso_time() {
   std::array<char, 32> text{};
   return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts)};
 }
-
-/// The job's signals are for the job's threads; a thread that starts meanwhile has them blocked.
-class NoSignals {
- public:
-  NoSignals() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~NoSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  NoSignals(const NoSignals&) = delete;
-  NoSignals& operator=(const NoSignals&) = delete;
-
- private:
-  sigset_t before_{};
-};
 
 /// For who must not wait for ever: whoever holds it may have been the caller itself, interrupted by a signal.
 bool lock_in_time(std::unique_lock<std::mutex>& lock) {

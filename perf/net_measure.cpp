@@ -40,7 +40,8 @@ Result<NetMeasurement> NetMeasurement::make(NetPlugin& plugin, const NetConnecti
 }
 
 std::vector<NetComm> NetMeasurement::comms(bool both_ways) const {
-  const auto& [_, connections, bootstrap, __] = context_;
+  const NetConnections& connections = context_.connections;
+  transport::Bootstrap& bootstrap = context_.bootstrap;
   std::vector<NetComm> all;
   if (both_ways || bootstrap.rank() == 0) all = connections.sends();
   if (both_ways || bootstrap.rank() == 1) all.insert(all.end(), connections.receives().begin(), connections.receives().end());

@@ -79,7 +79,7 @@ void Group::look_around() {
   if (now - looked_ < look_interval) return;
   looked_ = now;
   look_at_peers();
-  for (size_t i = 0; i < comms_.size(); ++i) comms_[i]->look_after(now);
+  for (Comm* comm : comms_) comm->look_after(now);
   bury();
 }
 

@@ -1,4 +1,5 @@
 // This machine as choose_net_devices takes it.
+#include <fmt/format.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <sys/stat.h>
@@ -62,7 +63,7 @@ std::vector<NetMachine::UcxDevice> networks_of(const NetMachine& machine, const 
   const auto chips = machine.sysfs / "class/infiniband";
   for (const auto& chip : names_in(chips))
     for (const auto& port : names_in(chips / chip / "ports"))
-      add(chip + ":" + port, {"rc_verbs", "rc_mlx5", "dc_mlx5", "ud_verbs", "ud_mlx5"});
+      add(fmt::format("{}:{}", chip, port), {"rc_verbs", "rc_mlx5", "dc_mlx5", "ud_verbs", "ud_mlx5"});
   for (const auto& interface : machine.interfaces) add(interface.name, {"tcp"});
   return all;
 }

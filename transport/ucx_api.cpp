@@ -36,7 +36,7 @@ struct Signature<R(Arguments...)> {
   }
 };
 
-#define GYRE_SLOT(f, n) decltype(&::f) f = Signature<decltype(::f)>::refuse;
+#define GYRE_SLOT(f, n) decltype(&::f) f = Signature<decltype(::f)>::refuse;  // NOLINT(bugprone-macro-parentheses): a name, not a value
 struct Functions {
   GYRE_UCX_FUNCTIONS(GYRE_SLOT)
 };

@@ -156,7 +156,7 @@ UcxWorker::~UcxWorker() {
   // UCX (1.13) does not survive the end of a worker with reads of another process queued. So this one stays.
   (void)worker_.release();
   (void)context_.release();
-  (void)new std::vector<Kept>(std::move(kept_));
+  (void)kept_.release();
 }
 
 Message UcxWorker::message(MessageKind kind, uint32_t id) const {

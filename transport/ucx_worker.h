@@ -4,6 +4,7 @@
 
 #include <array>
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -69,7 +70,7 @@ class UcxWorker final : public Worker {
     std::unique_ptr<PostedFifo> fifo{};
     std::vector<std::byte> buffer{};
   };
-  void keep(Kept kept) { kept_.push_back(std::move(kept)); }
+  void keep(Kept kept) { kept_->push_back(std::move(kept)); }
   /// Makes progress until `done()`; false: not within `limit`. For set-down only.
   template <class Done>
   bool drive(std::chrono::milliseconds limit, Done done) {
@@ -94,7 +95,7 @@ class UcxWorker final : public Worker {
 
   UcxWay way_;
   Context context_;
-  std::vector<Kept> kept_;
+  std::unique_ptr<std::vector<Kept>> kept_ = std::make_unique<std::vector<Kept>>();
   std::unique_ptr<Flushes> flushes_;  // where the way has devices that need it
   Unique<ucp_worker, ucp_worker_destroy> worker_;
   Slots slots_;

@@ -59,7 +59,7 @@ void try_mutants(const Schedule& original, size_t limit, Count& count) {
 
 }  // namespace
 
-TEST_CASE("every mutant of a schedule that no longer computes the collective is refused") {
+TEST_CASE("every mutant of a schedule that no longer computes the collective is refused", "[long]") {
   Count count;
   for (const int ranks : {2, 3, 4, 6}) {
     for (const uint32_t channels : {1U, 2U}) {

@@ -67,7 +67,7 @@ TEST_CASE("families are found by their names, others are not") {
   CHECK(family_named("") == nullptr);
 }
 
-TEST_CASE("every schedule computes its collective") {
+TEST_CASE("every schedule computes its collective", "[long]") {
   for (int ranks = 1; ranks <= 20; ++ranks) {
     test::each_shape(ranks, [&](const Family& family, Shape shape) {
       shape.channels = 1 + static_cast<uint32_t>(ranks) % 3;

@@ -66,7 +66,7 @@ double quantile(const std::vector<double>& sorted, double q) {
 
 // A price is the largest of several bounds, and so too low where two of them do not overlap: in most cases by little, at worst by 57 %,
 // in a reduction by two trees over three ranks.
-TEST_CASE("prices are near the simulated times, from 8 bytes to 64 MiB") {
+TEST_CASE("prices are near the simulated times, from 8 bytes to 64 MiB", "[long]") {
   const auto ratios = all_predicted({8, 4096, 65536, 1 << 20, 64 << 20});
   INFO(ratios.size() << " cases: least " << ratios.front() << ", 5 % " << quantile(ratios, 0.05) << ", 25 % " << quantile(ratios, 0.25)
                      << ", median " << quantile(ratios, 0.5) << ", 95 % " << quantile(ratios, 0.95) << ", most " << ratios.back());

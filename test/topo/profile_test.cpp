@@ -117,7 +117,7 @@ bool aligned(const Family& family, const Shape& shape, int per_node) {
 
 }  // namespace
 
-TEST_CASE("a family's profile without its schedule prices as the walk over the schedule does") {
+TEST_CASE("a family's profile without its schedule prices as the walk over the schedule does", "[long]") {
   for (int ranks = 1; ranks <= 64; ranks += ranks < 16 ? 1 : ranks < 24 ? 4 : 20) {
     test::each_shape(ranks, [&](const Family& family, const Shape& shape) {
       if (ranks > 16 && (shape.root != 0 || shape.grid.size() > 2)) return;
@@ -172,7 +172,7 @@ TEST_CASE("the direct all-to-all's profile is exact without its schedule, wherev
 }
 
 // The least of three, since others use this machine too.
-TEST_CASE("profiles of 100000 ranks take under a second of processor time each") {
+TEST_CASE("profiles of 100000 ranks take under a second of processor time each", "[long]") {
   for (const Family& family : families()) {
     for (const Collective collective : all_collectives()) {
       const Shape shape{collective, 100000, 1, 0, looks_like_nodes(family) ? std::vector<int>{8, 12500} : std::vector<int>{}};

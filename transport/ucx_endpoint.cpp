@@ -99,9 +99,12 @@ Result<bool> UcxEndpoint::ready() {
   if (state_ == State::failed) return *error_;
   // A peer that refuses says why in its reply, and closes.
   const bool replied = state_ == State::waits_for_reply && control_receive_->done && control_receive_->failure == nullptr;
-  if (broken_ && !replied) return fail({Code::remote, fmt::format("connecting to {}: {}", peer_name_, broken_)});
+  // Who says goodbye to an id that it has from our reply was connected; what it has sent before is still to be received.
+  const bool was_connected = state_ == State::sends_reply && peer_left_;
+  if (broken_ && !replied && !was_connected) return fail({Code::remote, fmt::format("connecting to {}: {}", peer_name_, broken_)});
   if (!control_send_->done) return false;
-  if (control_send_->failure) return fail({Code::remote, fmt::format("greeting {}: {}", peer_name_, control_send_->failure)});
+  if (control_send_->failure && !was_connected)
+    return fail({Code::remote, fmt::format("greeting {}: {}", peer_name_, control_send_->failure)});
   if (state_ == State::waits_for_reply) {
     if (!control_receive_->done) return false;
     if (auto taken = take_reply(); !taken) return fail(std::move(taken).error());

@@ -229,3 +229,37 @@ TEST_CASE("one communicator's end leaves another alone") {
   }
   CHECK(still_works(kept, pair));
 }
+
+TEST_CASE("what was sent before its sender closed is received, also by who had not accepted by then") {
+  Net net;
+  perf::NetHandle handle;
+  void* listener = must(net->listen(net.context(), 0, handle));
+  void *sender = nullptr, *receiver = nullptr;
+  until(
+      [&] {
+        // Rarely accept, so that it has not seen its own end connected when the sender's is.
+        for (int i = 0; i < 3000 && sender == nullptr; ++i) sender = must(net->connect(net.context(), 0, handle));
+        if (sender == nullptr) receiver = must(net->accept(listener));
+        return sender != nullptr || receiver != nullptr;
+      },
+      "one end");
+  REQUIRE(receiver == nullptr);
+  {
+    const Memory out(net, sender, 100);
+    fill({1, 1}, out.bytes());
+    void* sent = nullptr;
+    until([&] { return (sent = net.send(sender, out.bytes(), 3, out.handle())) != nullptr; }, "isend");
+    net.finish(sent);
+  }
+  must(net->close_send(sender));
+  until([&] { return (receiver = must(net->accept(listener))) != nullptr; }, "accept");
+  {
+    const Memory in(net, receiver, 200);
+    void* received = nullptr;
+    until([&] { return (received = net.receive(receiver, in.bytes(), 3, in.handle())) != nullptr; }, "irecv");
+    CHECK(net.finish(received) == 100);
+    CHECK(holds({1, 1}, in.part(0, 100)));
+  }
+  must(net->close_recv(receiver));
+  must(net->close_listen(listener));
+}

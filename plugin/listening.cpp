@@ -88,7 +88,7 @@ Result<std::unique_ptr<Comm>> ListenComm::accept() {
     const auto ready = arrival->endpoint->ready();
     if (!ready) {
       group_->retire(std::move(arrival->endpoint));
-      arrival->control.send(static_cast<uint32_t>(Word::refusal), encode_refusal(arrival->way, ready.error().what));
+      refuse(*arrival, ready.error().what);
       if (!arrival->joined) continue;
       const Error lost{Code::remote, fmt::format("{} was lost when it had connected: {}", arrival->from.name, ready.error().what)};
       arrivals_.erase(arrival);
@@ -146,34 +146,44 @@ void ListenComm::take_attempt(Arrival& arrival, std::string_view bytes) {
   arrival.joined = false;
   if (!kind) return;
   arrival.way = *kind;
-  const auto refuse = [&](const std::string& why) {
-    arrival.control.send(static_cast<uint32_t>(Word::refusal), encode_refusal(arrival.way, why));
-  };
+  arrival.asked = true;
   auto& listener = listeners_[static_cast<size_t>(arrival.way)];
   if (!listener) {
     auto worker = group_->worker(arrival.way);
-    if (!worker) return refuse(worker.error().what);
+    if (!worker) return refuse(arrival, worker.error().what);
     auto opened = (*worker)->listen();
-    if (!opened) return refuse(opened.error().what);
+    if (!opened) return refuse(arrival, opened.error().what);
     listener = *std::move(opened);
   }
   arrival.control.send(static_cast<uint32_t>(Word::address), listener->address());
+}
+
+void ListenComm::refuse(Arrival& arrival, const std::string& why) {
+  arrival.asked = false;
+  arrival.control.send(static_cast<uint32_t>(Word::refusal), encode_refusal(arrival.way, why));
+}
+
+// Whose greeting could not be taken is not known, and would wait for ever.
+void ListenComm::refuse_all(WayKind way, const std::string& why) {
+  for (auto& arrival : arrivals_)
+    if (arrival.asked && arrival.way == way && !arrival.endpoint) refuse(arrival, why);
 }
 
 // An endpoint belongs to the arrival whose number it greets with.
 void ListenComm::take_endpoints() {
   for (auto& listener : listeners_) {
     if (!listener) continue;
+    const auto way = static_cast<WayKind>(&listener - listeners_.data());  // a late greeting may come by one that was given up
     auto endpoint = listener->accept();
     if (!endpoint) {
       log::warn("{}", endpoint.error().what);
+      refuse_all(way, endpoint.error().what);
       continue;
     }
     if (!*endpoint) continue;
     uint64_t number = 0;
     const auto hello = (*endpoint)->hello();
     if (hello.size() == sizeof number) std::memcpy(&number, hello.data(), sizeof number);
-    const auto way = static_cast<WayKind>(&listener - listeners_.data());  // a late greeting may come by one that was given up
     const auto owner = std::find_if(arrivals_.begin(), arrivals_.end(),
                                     [&](const Arrival& a) { return number != 0 && a.number == number && a.way == way; });
     if (owner == arrivals_.end()) {

@@ -27,6 +27,7 @@ class ListenComm {
     uint64_t number = 0;  // 0: has not greeted
     Identity from{};
     WayKind way = WayKind::network;
+    bool asked = false;   // for an address of that way
     bool joined = false;  // the peer's end of the endpoint is ready
     std::unique_ptr<transport::Endpoint> endpoint{};
   };
@@ -36,6 +37,8 @@ class ListenComm {
   Status take_hello(Arrival&, std::string_view);
   void take_attempt(Arrival&, std::string_view);
   void take_endpoints();
+  void refuse(Arrival&, const std::string& why);
+  void refuse_all(WayKind, const std::string& why);
   void drop(const Arrival&, const std::string& why);
 
   std::shared_ptr<Group> group_;  // shared: a listener keeps its group

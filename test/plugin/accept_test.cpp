@@ -11,6 +11,7 @@ using gyre::test::contains;
 using gyre::test::HandSender;
 using gyre::test::heard;
 using gyre::test::Host;
+using gyre::test::Joined;
 using gyre::test::Meeting;
 using gyre::test::say;
 
@@ -160,17 +161,29 @@ TEST_CASE("accept: an endpoint that is nobody's is put away") {
   CHECK_FALSE(meeting.accept_error);
 }
 
-TEST_CASE("accept: a listener whose transport fails for a while goes on after it") {
+TEST_CASE("accept: who greeted a listener that can't take it hears why, and the next one is accepted") {
   Host from, to;
   to.provider.network().accept = Error{Code::system, "the test lets a listener fail (this line belongs to it)"};
-  Meeting meeting(from, to);
-  gyre::log::set_level(gyre::log::Level::error);
-  for (int i = 0; i < 100; ++i) meeting.connect(), meeting.accept();
-  gyre::log::set_level(gyre::log::Level::warn);
-  CHECK_FALSE(meeting.over());
+  {
+    Meeting meeting(from, to);
+    gyre::log::set_level(gyre::log::Level::error);
+    meeting.meet();
+    gyre::log::set_level(gyre::log::Level::warn);
+    CHECK(contains(meeting.connect_error, "the test lets a listener fail"));
+    CHECK(contains(meeting.accept_error, "lost while it connected"));
+  }
   to.provider.network().accept.reset();
-  meeting.meet();
-  check_joined(meeting.sends, meeting.receives);
-  from.process.close(meeting.sends);
-  to.process.close(meeting.receives);
+  const Joined joined(from, to);
+  check_joined(joined.sends, joined.receives);
+}
+
+TEST_CASE("accept: who greeted a way that can't be taken goes the next one") {
+  using enum plugin::WayKind;
+  Host from({in_place, network}), to({in_place, network});
+  to.provider.of(in_place).accept = Error{Code::system, "the test lets a listener fail (this line belongs to it)"};
+  gyre::log::set_level(gyre::log::Level::error);
+  const Joined joined(from, to);
+  gyre::log::set_level(gyre::log::Level::warn);
+  CHECK(joined.sends->way() == network);
+  check_joined(joined.sends, joined.receives);
 }

@@ -227,6 +227,7 @@ Error Comm::fail(Error error) {
     counters_.errors.add(1);
     failure_ = std::move(error);
     endpoint_->break_off(gave_up);
+    control_.hang_up();
   }
   return *failure_;
 }

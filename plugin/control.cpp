@@ -45,7 +45,7 @@ Control::Control(UniqueFd fd, std::chrono::seconds silence) : fd_(std::move(fd))
 Control Control::to(const transport::SocketAddress& address, std::chrono::seconds silence) {
   Control control;
   control.peer_ = text_of(address);
-  control.fd_ = UniqueFd(::socket(address.bytes.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  control.fd_ = PrivateFd(UniqueFd(::socket(address.bytes.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)));
   if (!control.fd_) {
     control.end("socket: " + errno_text(errno));
     return control;
@@ -64,6 +64,10 @@ void Control::send(uint32_t kind, std::string_view bytes) {
   std::memcpy(start.data(), &header, sizeof header);
   out_.append(start.data(), start.size()).append(bytes);
   flush();
+}
+
+void Control::hang_up() {
+  if (fd_) ::shutdown(fd_.get(), SHUT_WR);
 }
 
 void Control::flush() {
@@ -117,7 +121,7 @@ std::optional<Frame> Control::receive() {
 }
 
 Result<ListeningSocket> listen_at(const transport::SocketAddress& address) {
-  ListeningSocket listening{UniqueFd(::socket(address.bytes.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)), address};
+  ListeningSocket listening{PrivateFd(UniqueFd(::socket(address.bytes.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0))), address};
   auto* place = reinterpret_cast<sockaddr*>(&listening.address.bytes);
   const int fd = listening.fd.get();
   const bool ready = fd >= 0 && ::bind(fd, place, address.length) == 0 && ::listen(fd, SOMAXCONN) == 0 &&

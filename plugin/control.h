@@ -10,8 +10,8 @@
 #include <optional>
 #include <string>
 
-#include "base/unique.h"
 #include "plugin/handle.h"
+#include "plugin/private_fd.h"
 
 namespace gyre::plugin {
 
@@ -36,6 +36,8 @@ class Control {
   void send(uint32_t kind, std::string_view bytes);
   /// Writes and reads what can be; the next whole frame.
   std::optional<Frame> receive();
+  /// Says nothing more, which the peer takes for our end unless it was told before.
+  void hang_up();
   /// Why nothing more will come; empty: it may.
   const std::string& ended() const { return ended_; }
   /// It ended because nobody listened there (any more).
@@ -50,13 +52,13 @@ class Control {
     if (ended_.empty()) ended_ = std::move(why);
   }
 
-  UniqueFd fd_;
+  PrivateFd fd_;
   std::string peer_, out_, in_, ended_;
   bool connected_ = false, refused_ = false, stranger_ = false;
 };
 
 struct ListeningSocket {
-  UniqueFd fd;
+  PrivateFd fd;
   transport::SocketAddress address;  ///< with its port
 };
 /// On a free port of this address.

@@ -28,6 +28,7 @@ struct Faults {
 
   std::atomic<uint32_t> connects = 0, posted = 0, under_way = 0;
   std::atomic<uint32_t> endpoints = 0, registered = 0;  ///< alive
+  bool quiet = false;                                   ///< the peer does not hear of a connection that was broken off
   const char* broken_off = nullptr;                     ///< the last reason given
 };
 
@@ -97,6 +98,7 @@ class FaultyEndpoint final : public transport::Endpoint {
   }
   void break_off(const char* reason) override {
     faults_.broken_off = broken_ = reason;
+    left_ = faults_.quiet ? std::move(inner_) : nullptr;
     inner_.reset();
     for (FaultyRequest* request : under_way_) {
       request->inner = nullptr;
@@ -188,7 +190,7 @@ class FaultyEndpoint final : public transport::Endpoint {
   }
 
   std::deque<FaultyRequest> requests_;  // outlive the endpoint that reads their copies
-  std::unique_ptr<transport::Endpoint> inner_;
+  std::unique_ptr<transport::Endpoint> inner_, left_;
   Faults& faults_;
   std::vector<FaultyEndpoint*>& all_;
   const char* broken_ = nullptr;

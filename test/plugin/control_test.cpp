@@ -3,7 +3,9 @@
 
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 
+#include <csignal>
 #include <cstring>
 #include <random>
 
@@ -236,4 +238,47 @@ TEST_CASE("control: an address of another host can't be listened at, and the err
   REQUIRE_FALSE(listening);
   CHECK(listening.error().code == Code::system);
   CHECK(listening.error().what.find("192.0.2.1") != std::string::npos);
+}
+
+TEST_CASE("control: a child of a process that is killed does not keep its connections and listeners") {
+  Ends ends;
+  Control& other = ends.ours();
+  const auto second = *listen_at(test::loopback_address(1));
+  std::array<int, 2> pipe{};
+  REQUIRE(::pipe(pipe.data()) == 0);
+  const UniqueFd started(pipe[0]), held(pipe[1]);
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    ::alarm(60);
+    // What this process does with the numbers that it has must not touch the parent's connections either.
+    ::close(other.fd());
+    (void)::write(held.get(), "x", 1);
+    ::pause();
+    ::_exit(0);
+  }
+  char byte = 0;
+  CHECK(::read(started.get(), &byte, 1) == 1);
+  other.send(7, "still here");
+  const auto frame = next_frame(ends.here);
+  CHECK((frame && frame->bytes == "still here"));
+  other = Control();  // as the kernel does when we are killed
+  CHECK(test::becomes([&] { return !ends.here.receive() && !ends.here.ended().empty(); }));
+  const auto address = ends.listening.address;
+  ends.listening = ListeningSocket();
+  Control late = Control::to(address, control_silence);
+  CHECK(test::becomes([&] { return !late.receive() && !late.ended().empty(); }));
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+}
+
+TEST_CASE("control: who hangs up has come to its end for the other") {
+  Ends ends;
+  Control& other = ends.ours();
+  other.send(1, "last");
+  other.hang_up();
+  const auto frame = next_frame(ends.here);
+  CHECK((frame && frame->bytes == "last"));
+  CHECK_FALSE(next_frame(ends.here));
+  CHECK_FALSE(ends.here.ended().empty());
 }

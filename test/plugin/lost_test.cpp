@@ -69,6 +69,21 @@ TEST_CASE("lost: the peer of a lost connection is told, and its pending requests
   CHECK(second.untouched());
 }
 
+TEST_CASE("lost: the peer is told, also where the transport says nothing") {
+  const bool sends = GENERATE(false, true);
+  Joined joined;
+  (sends ? joined.from : joined.to).provider.network().quiet = true;
+  (sends ? joined.from.provider.network().sends : joined.to.provider.network().receives) = test::Failure{};
+  Receive receive(joined.receives), next(joined.receives);
+  auto* request = test::send(joined.sends, "x");
+  const auto failed = sends ? test::finish(request) : test::finish(receive);
+  REQUIRE_FALSE(failed);
+  joined.from.provider.network().never_complete = true;
+  const auto done = sends ? test::finish(next) : test::finish(test::send(joined.sends, "y"));
+  REQUIRE_FALSE(done);
+  CHECK(contains(done.error(), "closed the connection"));
+}
+
 TEST_CASE("lost: one part of a group that fails is enough") {
   Joined joined;
   Receive group(joined.receives, {1, 2, 3}, 4);

@@ -15,6 +15,7 @@ constexpr const char* gave_up = "the connection was given up";
 constexpr int looks_at_memory = 8;
 // What the peer sent before its end may still be on its way: by another TCP connection, of which a lost packet is sent again after 0.2 s.
 constexpr std::chrono::milliseconds last_words{1000};
+constexpr size_t most_copied = 16 << 20;
 
 uint64_t now_ns() { return static_cast<uint64_t>(std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count()); }
 
@@ -112,7 +113,8 @@ Result<Request*> Comm::send(const void* data, size_t bytes, int tag, const Memor
     return *failure_;
   if (direction_ != Direction::sends) return wrong_direction("isend");
   Lane& own = lane(tag);
-  const bool synchronous = own.since_synchronous + 1 >= max_requests;
+  const bool many = way_ == WayKind::by_copies && own.bytes_since + bytes > most_copied;
+  const bool synchronous = many || own.since_synchronous + 1 >= max_requests;
   if (synchronous && own.synchronous != nullptr && !own.synchronous->done) return no_room();
   Request* request = take();
   if (!request) return no_room();
@@ -124,6 +126,7 @@ Result<Request*> Comm::send(const void* data, size_t bytes, int tag, const Memor
     return no_room();
   }
   own.since_synchronous = synchronous ? 0 : own.since_synchronous + 1;
+  own.bytes_since = synchronous ? 0 : own.bytes_since + bytes;
   if (synchronous) own.synchronous = part;
   request->parts[0] = part;
   request->memory[0] = memory;

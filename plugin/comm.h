@@ -2,7 +2,8 @@
 // the peer is gone. It is lost at its first error, and then every call says so.
 //
 // How far a sender runs ahead is bounded: small messages leave before the receiver has asked for them, so of every tag each max_requests-th
-// is synchronous, and the next such one does not leave while the last has not been received. By tag, since NCCL lets senders share a
+// is synchronous, and the next such one does not leave while the last has not been received; where long ones too are copied and leave, so
+// is the first beyond 16 MiB. By tag, since NCCL lets senders share a
 // connection, of which one may wait for a receive that is only asked for when another's are through.
 #pragma once
 #include <optional>
@@ -49,7 +50,7 @@ class Comm {
   /// The messages of one tag.
   struct Lane {
     int tag = 0;
-    size_t since_synchronous = 0;
+    size_t since_synchronous = 0, bytes_since = 0;
     transport::Request* synchronous = nullptr;  // the last one, while it is under way
   };
 

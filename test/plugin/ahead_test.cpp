@@ -3,6 +3,7 @@
 
 using namespace gyre;
 using namespace gyre::plugin;
+using gyre::test::Host;
 using gyre::test::Joined;
 using gyre::test::Receive;
 
@@ -42,6 +43,28 @@ TEST_CASE("ahead: a sender leaves no more than twice as many messages unreceived
   CHECK(unreceived == 0);
   CHECK(received > 3 * max_requests);
   test::check_joined(joined.sends, joined.receives);
+}
+
+TEST_CASE("ahead: where long messages are copied, a sender leaves no more than 32 MiB and a message unreceived") {
+  Host from({WayKind::by_copies}), to({WayKind::by_copies});
+  Joined joined(from, to);
+  from.provider.of(WayKind::by_copies).eager = true;
+  const std::string text(GENERATE(size_t{1} << 20, size_t{20} << 20), 'x');
+  size_t ahead = 0;
+  std::vector<Request*> open;
+  for (int refused = 0; refused < 1000;) {
+    auto* request = test::send(joined.sends, text, 1);
+    if (request) open.push_back(request), ahead += text.size();
+    refused = request ? 0 : refused + 1;
+    std::erase_if(open, [](Request* r) { return *r->comm->test(*r, nullptr); });
+  }
+  CHECK(ahead > 0);
+  CHECK(ahead <= (size_t{32} << 20) + text.size());
+  for (; ahead > 0; ahead -= text.size()) {
+    Receive receive(joined.receives, {1}, text.size());
+    REQUIRE(test::finish(receive));
+    REQUIRE(receive.text() == text);
+  }
 }
 
 TEST_CASE("ahead: who does not receive the messages of one tag does not hold up those of another") {

@@ -4,6 +4,7 @@
 //
 // All but `turn` and memory() is used by who has the turn. Shared between its connections: the last one that closes ends it.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -50,6 +51,10 @@ class Group {
   bool stopped(WayKind kind) const {
     const auto& worker = workers_[static_cast<size_t>(kind)];
     return worker && worker->stopped();
+  }
+  /// For the thread of its key.
+  bool any_stopped() const {
+    return std::any_of(workers_.begin(), workers_.end(), [](const auto& worker) { return worker && worker->stopped(); });
   }
   MemoryCache& memory() { return memory_; }
 

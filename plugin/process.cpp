@@ -150,7 +150,7 @@ Result<std::shared_ptr<Group>> Process::group(const Context* context, int device
     const std::lock_guard groups_lock(groups_mutex_);
     for (const auto& [raw, weak] : groups_) {
       if (raw->key != key) continue;
-      if (auto group = weak.lock()) return group;  // not one that is being closed
+      if (auto group = weak.lock(); group && !group->any_stopped()) return group;  // not one that is being closed, or moves nothing
     }
   }
   std::vector<transport::NetDevice> members;

@@ -181,3 +181,11 @@ TEST_CASE("process: a request of one group is done though another thread's only 
   for (auto* comm : {sends, receives}) host.process.close(comm);
   host.process.close(listener);
 }
+
+TEST_CASE("process: connections that are made after a group's transport was stopped get another group") {
+  Host host;
+  const auto group = *host.process.group(host.context(), 0);
+  (void)*group->worker(WayKind::network);
+  host.provider.network().stopped = true;
+  CHECK(*host.process.group(host.context(), 0) != group);
+}

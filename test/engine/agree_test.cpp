@@ -174,7 +174,7 @@ std::string family_disagrees(const topo::Family& family, Collective collective, 
 
 }  // namespace
 
-TEST_CASE("every schedule of every family agrees with the definition of its collective, under random interleavings") {
+TEST_CASE("every schedule of every family agrees with the definition of its collective, under random interleavings", "[long]") {
   for (const topo::Family& family : topo::families()) {
     for (const Collective collective : all_collectives()) {
       for (const int ranks : {1, 2, 3, 4, 5, 6, 7, 8, 9, 12}) {

@@ -41,10 +41,15 @@ class Net {
   void* context() const { return context_; }
   int devices() const { return must(plugin_->devices()); }
 
-  /// Null: not now.
+  /// Null: there is no room. One call, where something `stale` lies in the request's place; else several, as NCCL's, since the plugin's own
+  /// thread may have the connection for a moment.
   void* send(void* comm, std::span<const std::byte> data, int tag, void* memory, void* stale = nullptr) const {
-    check("isend", plugin_->isend(comm, const_cast<std::byte*>(data.data()), data.size(), tag, memory, &stale));
-    return stale;
+    void* request = stale;
+    for (int tries = stale == nullptr ? patient_tries : 1; tries > 0; --tries) {
+      check("isend", plugin_->isend(comm, const_cast<std::byte*>(data.data()), data.size(), tag, memory, &request));
+      if (request != nullptr) break;
+    }
+    return request;
   }
   void* receive(void* comm, std::span<const std::span<std::byte>> data, const int* tags, void* memory, void* stale = nullptr) const;
   void* receive(void* comm, std::span<std::byte> data, int tag, void* memory, void* stale = nullptr) const {
@@ -63,6 +68,7 @@ class Net {
   }
 
  private:
+  static constexpr int patient_tries = 1000;
   static std::string path() {
     const char* path = std::getenv("TEST_NET_PLUGIN");
     if (path == nullptr) throw std::runtime_error("TEST_NET_PLUGIN must name the plugin's .so");

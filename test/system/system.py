@@ -43,7 +43,8 @@ def check(condition, text):
 
 def clean_environment(**more):
     foreign = re.compile(r"(GYRE|UCX|SLURM|OMPI|PMIX|PMI|MPI|HYDRA|HYDI|TORCHELASTIC|MASTER|LOCAL)_|(RANK|WORLD_SIZE)$")
-    kept = {name: value for name, value in os.environ.items() if not foreign.match(name)}
+    sanitizers = ("UCX_MEM_EVENTS", "UCX_HANDLE_ERRORS")  # need these
+    kept = {name: value for name, value in os.environ.items() if not foreign.match(name) or name in sanitizers}
     return {**kept, **{name: str(value) for name, value in more.items()}}
 
 

@@ -214,7 +214,7 @@ std::vector<Rank> Batch::awaited() const {
 std::string Batch::where() const {
   if (active_.empty()) return "for nothing";
   const Strand& strand = strands_[active_.front()];
-  if (strand.at.message == strand.end) return fmt::format("for its sends to rank {} to complete", strand.peer);
+  if (strand.at.message == strand.end) return fmt::format("for its last sends to rank {} to complete", strand.peer);
   const Message& message = messages_[strand.at.message];
   return fmt::format("{} rank {}, message {} ({}), {} of {} bytes so far{}", strand.sends ? "to send to" : "to receive from", strand.peer,
                      number(strand, strand.at), what_of(message.count, message.type), strand.at.offset, message.bytes,

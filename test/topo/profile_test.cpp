@@ -1,11 +1,11 @@
 #include "topo/profile.h"
 
+#include <algorithm>
 #include <ctime>
 
 #include "schedule/fuse.h"
 #include "test/all_reduce.h"
 #include "test/catch.h"
-#include "test/slow_builds.h"
 #include "test/topo/shapes.h"
 #include "topo/constants.h"
 
@@ -171,21 +171,35 @@ TEST_CASE("the direct all-to-all's profile is exact without its schedule, wherev
   }
 }
 
+namespace {
+
 // The least of three, since others use this machine too.
-TEST_CASE("profiles of 100000 ranks take under a second of processor time each", "[long]") {
+template <class Work>
+double processor_seconds(Work work) {
+  double least = 1e9;
+  for (int i = 0; i < 3; ++i) {
+    const std::clock_t begin = std::clock();
+    work();
+    least = std::min(least, static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC);
+  }
+  return least;
+}
+
+}  // namespace
+
+// The slowest takes 0.65 to 1.1 s, as the machine is, which is 11 to 16 times the making of its schedule, measured beside it. The limit
+// has the room that a second had on the machine where that was set.
+TEST_CASE("no profile of 100000 ranks takes much longer than making the largest schedule that is walked", "[long]") {
+  const Shape largest{Collective::all_reduce, 100000, 1, 0, {}};
   for (const Family& family : families()) {
     for (const Collective collective : all_collectives()) {
       const Shape shape{collective, 100000, 1, 0, looks_like_nodes(family) ? std::vector<int>{8, 12500} : std::vector<int>{}};
       if (!refusal(family, shape).empty()) continue;
       INFO(family.name << " " << name(collective));
-      const double limit = test::full_speed ? 1.0 : 20.0;
-      double least = limit;
-      for (int i = 0; i < 3 && least >= limit; ++i) {
-        const std::clock_t begin = std::clock();
-        REQUIRE(static_cast<bool>(profile(family.name, shape, {8})));
-        least = std::min(least, static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC);
-      }
-      CHECK(least < limit);
+      const double seconds = processor_seconds([&] { REQUIRE(static_cast<bool>(profile(family.name, shape, {8}))); });
+      if (seconds < 0.05) continue;
+      const double making = processor_seconds([&] { REQUIRE(make("double_tree", largest)->ranks == 100000); });
+      CHECK(seconds < 21 * making);
     }
   }
 }

@@ -1,6 +1,6 @@
 """Random sizes, tags, groups, communicators and closings, for a minute; the seed is printed, and --seed of the caller repeats it.
 
-As long as wanted, between 2 to SOAK_RANKS ranks: SOAK_SECONDS=3600 test/system/net_soak.py CALLER"""
+As long as wanted, with 2 to SOAK_RANKS ranks: SOAK_SECONDS=3600 test/system/net_soak.py CALLER"""
 import os
 import random
 
@@ -14,7 +14,7 @@ MOST_RANKS = int(os.environ.get("SOAK_RANKS", "4"))  # each takes up to 600 MB, 
 def soak(env):
     seed = random.randrange(1 << 32)
     print(f"        seed {seed}", flush=True)
-    ranks = 2 + seed % (MOST_RANKS - 1)
+    ranks = 2 + seed % max(1, MOST_RANKS - 1)
     all_right(call("--soak", SECONDS // 2, "--ranks", ranks, "--seed", seed, "--patience", 60, env=env).wait(SECONDS + 240), ranks)
 
 

@@ -1,0 +1,58 @@
+// RDMA devices inside this process, in the place of libibverbs (transport/verbs/api.h): reliable connections whose packets move when
+// somebody polls. Tests cut ports, hold packets back, lose acknowledgements, make calls fail and queues run out, and count what was posted.
+// What a queue pair has sent stays in the network when that queue pair is gone, as in a real one. For several threads; one at a time.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "transport/verbs/api.h"
+
+namespace gyre::test {
+
+struct FakeTraits {
+  int ports = 1;
+  uint8_t link_layer = IBV_LINK_LAYER_ETHERNET;
+  uint32_t max_inline = 220;
+};
+
+struct FakeCounts {
+  uint64_t sends = 0, signaled = 0, inlined = 0, receives = 0, completions = 0, bytes = 0, polls = 0;
+};
+
+class FakeVerbs {
+ public:
+  /// Takes libibverbs' place until its end.
+  FakeVerbs();
+  FakeVerbs(const FakeVerbs&) = delete;
+  FakeVerbs& operator=(const FakeVerbs&) = delete;
+  ~FakeVerbs();
+
+  void add_device(const std::string& name, FakeTraits traits = {});
+  /// Nothing passes this port; what waits there fails after its retries. The device says so by an event.
+  void cut(const std::string& device, uint8_t port = 1);
+  /// The same without an event: something behind the port has failed.
+  void cut_path(const std::string& device, uint8_t port = 1);
+  void restore(const std::string& device, uint8_t port = 1);
+  /// The device itself fails: an event, and every queue pair is in the error state.
+  void kill(const std::string& device);
+  /// Acknowledgements to this port are lost until restore(): what it sends arrives, and fails at its sender.
+  void lose_acknowledgements(const std::string& device, uint8_t port = 1);
+  /// Packets stay in the network, whatever becomes of their sender.
+  void hold(bool held);
+  /// Packets of different queue pairs pass each other; 0: first in, first out.
+  void shuffle(uint64_t seed);
+  /// The `nth` next call of this function ("reg_mr", "post_send") fails with this errno.
+  void fail(const std::string& function, int error, int nth = 1);
+
+  FakeCounts counts() const;
+  /// Handles that are not closed.
+  int open_handles() const;
+
+  struct State;
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace gyre::test

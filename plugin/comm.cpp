@@ -120,7 +120,8 @@ Result<Request*> Comm::send(const void* data, size_t bytes, int tag, const Memor
   if (!request) return no_room();
   const std::span<const std::byte> message(static_cast<const std::byte*>(data), bytes);
   const auto wire_tag = static_cast<uint32_t>(tag);
-  auto* part = synchronous ? endpoint_->send_synchronous(wire_tag, message) : endpoint_->send(wire_tag, message);
+  const transport::Memory* registered = memory ? memory->registration.get() : nullptr;
+  auto* part = synchronous ? endpoint_->send_synchronous(wire_tag, message, registered) : endpoint_->send(wire_tag, message, registered);
   if (!part) {
     give(*request);
     return no_room();
@@ -148,11 +149,12 @@ Result<Request*> Comm::receive(const Receives& receives) {
   if (!request) return no_room();
   for (size_t i = 0; i < receives.data.size(); ++i) {
     const std::span<std::byte> place(static_cast<std::byte*>(receives.data[i]), receives.bytes[i]);
-    auto* part = endpoint_->receive(static_cast<uint32_t>(receives.tags[i]), place);
+    const auto* memory = static_cast<const Memory*>(receives.memory[i]);
+    auto* part = endpoint_->receive(static_cast<uint32_t>(receives.tags[i]), place, memory ? memory->registration.get() : nullptr);
     // The endpoint has as many requests as all of ours have parts.
     if (!part) return fail({Code::internal, fmt::format("no request left for part {} of {}", i, receives.data.size())});
     request->parts[i] = part;
-    request->memory[i] = static_cast<const Memory*>(receives.memory[i]);
+    request->memory[i] = memory;
     request->count = static_cast<uint8_t>(i + 1);
   }
   return request;

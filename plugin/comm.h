@@ -9,12 +9,15 @@
 #include <optional>
 #include <vector>
 
-#include "plugin/control.h"
 #include "plugin/counters.h"
 #include "plugin/group.h"
 #include "plugin/request.h"
+#include "transport/control.h"
 
 namespace gyre::plugin {
+
+using transport::Control;
+using transport::Frame;
 
 class Comm {
  public:

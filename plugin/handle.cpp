@@ -1,10 +1,5 @@
 #include "plugin/handle.h"
 
-#include <arpa/inet.h>
-#include <fmt/format.h>
-#include <sys/random.h>
-
-#include <chrono>
 #include <cstring>
 
 #include "base/hash.h"
@@ -36,8 +31,6 @@ Layout layout_of(Handle handle) {
   std::memcpy(&layout, handle.data(), sizeof layout);
   return layout;
 }
-
-std::string text_of_port(in_port_t port) { return port == 0 ? "" : fmt::format(":{}", ntohs(port)); }
 
 }  // namespace
 
@@ -89,36 +82,5 @@ Result<HandleContent> read_handle(Handle handle) {
 uint64_t attempt_of(Handle handle) { return layout_of(handle).attempt; }
 
 void note_attempt(Handle handle, uint64_t attempt) { std::memcpy(handle.data() + offsetof(Layout, attempt), &attempt, sizeof attempt); }
-
-std::string text_of(const transport::SocketAddress& address) {
-  char text[INET6_ADDRSTRLEN] = "?";
-  if (address.bytes.ss_family == AF_INET6) {
-    sockaddr_in6 v6;
-    std::memcpy(&v6, &address.bytes, sizeof v6);
-    inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof text);
-    const std::string scope = v6.sin6_scope_id == 0 ? "" : fmt::format("%{}", v6.sin6_scope_id);
-    return fmt::format("[{}{}]{}", text, scope, text_of_port(v6.sin6_port));
-  }
-  sockaddr_in v4;
-  std::memcpy(&v4, &address.bytes, sizeof v4);
-  inet_ntop(AF_INET, &v4.sin_addr, text, sizeof text);
-  return fmt::format("{}{}", text, text_of_port(v4.sin_port));
-}
-
-void fill_random(std::span<char> bytes) {
-  if (getrandom(bytes.data(), bytes.size(), GRND_NONBLOCK) == static_cast<ssize_t>(bytes.size())) return;
-  // Early at boot only. Against accidents this is as good.
-  auto state =
-      static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()) ^ reinterpret_cast<uintptr_t>(bytes.data());
-  for (char& byte : bytes) byte = static_cast<char>(state = mix(state + 1));
-}
-
-uint64_t random_number() {
-  std::array<char, 8> bytes;
-  fill_random(bytes);
-  uint64_t number = 0;
-  std::memcpy(&number, bytes.data(), sizeof number);
-  return number | 1;
-}
 
 }  // namespace gyre::plugin

@@ -7,11 +7,14 @@
 #include <string>
 
 #include "plugin/net.h"
+#include "transport/control.h"
 
 namespace gyre::plugin {
 
-/// What a sender shows to prove that it was given the handle.
-using Cookie = std::array<char, 16>;
+using transport::Cookie;
+using transport::fill_random;
+using transport::random_number;
+using transport::text_of;
 
 struct HandleContent {
   Cookie cookie{};
@@ -23,11 +26,5 @@ Result<HandleContent> read_handle(Handle);
 
 uint64_t attempt_of(Handle);
 void note_attempt(Handle, uint64_t attempt);
-
-/// "10.0.0.1:4711", "[fe80::1%2]:4711"; without a port (0) the address alone
-std::string text_of(const transport::SocketAddress&);
-/// Bytes that nobody can guess.
-void fill_random(std::span<char>);
-uint64_t random_number();  ///< of that kind; not 0
 
 }  // namespace gyre::plugin

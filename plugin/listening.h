@@ -7,6 +7,8 @@
 
 namespace gyre::plugin {
 
+using transport::ListeningSocket;
+
 class ListenComm {
  public:
   static Result<std::shared_ptr<ListenComm>> open(std::shared_ptr<Group>, std::chrono::seconds silence, Handle);

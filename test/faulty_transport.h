@@ -62,7 +62,7 @@ class FaultyEndpoint final : public transport::Endpoint {
   }
   std::string_view hello() const override { return inner_ ? inner_->hello() : ""; }
   transport::Fifo& fifo() override { return inner_->fifo(); }
-  transport::Request* send(uint64_t tag, std::span<const std::byte> data) override {
+  transport::Request* send(uint64_t tag, std::span<const std::byte> data, const transport::Memory* memory) override {
     if (!may_post()) return nullptr;
     FaultyRequest& request = take(faults_.sends);
     if (faults_.eager) {
@@ -75,15 +75,15 @@ class FaultyEndpoint final : public transport::Endpoint {
       request.tag = tag;
       return hold(request);
     }
-    return start(request, inner_ ? inner_->send(tag, data) : nullptr);
+    return start(request, inner_ ? inner_->send(tag, data, memory) : nullptr);
   }
-  transport::Request* send_synchronous(uint64_t tag, std::span<const std::byte> data) override {
+  transport::Request* send_synchronous(uint64_t tag, std::span<const std::byte> data, const transport::Memory* memory) override {
     if (!may_post()) return nullptr;
-    return start(take(faults_.sends), inner_ ? inner_->send_synchronous(tag, data) : nullptr);
+    return start(take(faults_.sends), inner_ ? inner_->send_synchronous(tag, data, memory) : nullptr);
   }
-  transport::Request* receive(uint64_t tag, std::span<std::byte> data) override {
+  transport::Request* receive(uint64_t tag, std::span<std::byte> data, const transport::Memory* memory) override {
     if (!may_post()) return nullptr;
-    return start(take(faults_.receives), inner_ ? inner_->receive(tag, data) : nullptr);
+    return start(take(faults_.receives), inner_ ? inner_->receive(tag, data, memory) : nullptr);
   }
   void release(transport::Request* request) override {
     static_cast<FaultyRequest*>(request)->held = false;

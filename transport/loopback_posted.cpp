@@ -129,13 +129,13 @@ class PostedLoopbackEndpoint final : public Endpoint {
     }
     return *fifo_;
   }
-  Request* send(uint64_t tag, std::span<const std::byte> data) override {
+  Request* send(uint64_t tag, std::span<const std::byte> data, const Memory*) override {
     // const is cast away to use one request type for both; the data of a send is only read.
     auto* request = make(tag, const_cast<std::byte*>(data.data()), data.size());
     if (request) meet(*request, &Side::sends, &Side::receives, [](auto& own, auto& other) { copy(own, other); });
     return request;
   }
-  Request* receive(uint64_t tag, std::span<std::byte> data) override {
+  Request* receive(uint64_t tag, std::span<std::byte> data, const Memory*) override {
     auto* request = make(tag, data.data(), data.size());
     if (request) meet(*request, &Side::receives, &Side::sends, [](auto& own, auto& other) { copy(other, own); });
     return request;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace gyre::transport {
 namespace {
@@ -29,9 +30,13 @@ PostedFifo::PostedFifo(Endpoint& endpoint, Worker& worker, Slots slots, OnFailur
       announced_(credits_),
       credits_in_(credits_ / batch_),
       credits_out_(credits_ / batch_) {
-  const size_t total = 2 * size_t{credits_} * stride_;
-  slots_.reset(static_cast<std::byte*>(::operator new (total, std::align_val_t{slot_alignment})));
-  auto memory = worker.register_memory({slots_.get(), total});
+  const size_t all_slots = 2 * size_t{credits_} * stride_;
+  total_ = all_slots + (credits_in_.size() + credits_out_.size()) * slot_alignment;
+  slots_.reset(static_cast<std::byte*>(::operator new (total_, std::align_val_t{slot_alignment})));
+  std::byte* next = slots_.get() + all_slots;
+  for (auto* messages : {&credits_in_, &credits_out_})
+    for (auto& message : *messages) message.credits = new (std::exchange(next, next + slot_alignment)) uint32_t{0};
+  auto memory = worker.register_memory({slots_.get(), total_});
   if (memory) {
     memory_ = *std::move(memory);
     take_credits();  // posts the receives
@@ -83,7 +88,7 @@ void PostedFifo::start(uint64_t plan, const std::byte* data, size_t bytes) {
 void PostedFifo::hand_over() {
   for (; handed_ < sent_; ++handed_) {
     auto& message = outgoing_[handed_ % credits_];
-    message.request = endpoint_.send(message.tag, {message.data, message.bytes});
+    message.request = endpoint_.send(message.tag, {message.data, message.bytes}, memory_of(message.data));
     if (!message.request) return;
   }
 }
@@ -106,7 +111,7 @@ bool PostedFifo::expect(uint64_t plan, std::byte* destination, size_t bytes) {
   if (!destination && bytes > slot_bytes_) fail(fmt::format("a message of {} bytes does not fit a slot of {}", bytes, slot_bytes_));
   if (failure_ || expected_ - popped_ == credits_) return false;
   std::byte* data = destination ? destination : in_slot(expected_);
-  Request* request = endpoint_.receive(data_tag(plan), {data, bytes});
+  Request* request = endpoint_.receive(data_tag(plan), {data, bytes}, memory_of(data));
   if (!request) return false;
   announced_[expected_ % credits_] = {plan, data, bytes, request};
   ++expected_;
@@ -142,7 +147,7 @@ void PostedFifo::pop() {
 void PostedFifo::take_credits() {
   for (auto& message : credits_in_) {
     if (message.request && message.request->done) take_credit_message(message);
-    if (!message.request) message.request = endpoint_.receive(credit_tag, bytes_of(message.credits));
+    if (!message.request) message.request = endpoint_.receive(credit_tag, bytes_of(*message.credits), memory_.get());
   }
 }
 
@@ -152,9 +157,9 @@ void PostedFifo::take_credit_message(CreditMessage& message) {
     credits_lost_ = message.request->failure;
     return;
   }
-  if (message.request->bytes != sizeof message.credits || message.credits > sent_ - returned_) [[unlikely]]
-    return fail(fmt::format("{} credits came back in {} bytes, {} are out", message.credits, message.request->bytes, sent_ - returned_));
-  returned_ += message.credits;
+  if (message.request->bytes != sizeof *message.credits || *message.credits > sent_ - returned_) [[unlikely]]
+    return fail(fmt::format("{} credits came back in {} bytes, {} are out", *message.credits, message.request->bytes, sent_ - returned_));
+  returned_ += *message.credits;
   endpoint_.release(message.request);
   message.request = nullptr;
 }
@@ -167,8 +172,8 @@ void PostedFifo::return_credits() {
       message.request = nullptr;
     }
     if (message.request || owed_ < batch_) continue;
-    message.credits = owed_;
-    message.request = endpoint_.send(credit_tag, bytes_of(message.credits));
+    *message.credits = owed_;
+    message.request = endpoint_.send(credit_tag, bytes_of(*message.credits), memory_.get());
     if (message.request) owed_ = 0;
   }
 }

@@ -22,7 +22,7 @@ class PostedFifo final : public Fifo {
   /// Registers the slots and posts the receives for credits. What fails here is seen in failure(); `on_failure` is told the first failure.
   PostedFifo(Endpoint&, Worker&, Slots, OnFailure on_failure = {});
 
-  bool direct() const override { return true; }
+  bool direct() const override { return endpoint_.takes_any_memory(); }
   std::byte* reserve(size_t bytes) override;
   void commit(uint64_t plan, size_t bytes) override;
   bool send_from(uint64_t plan, const std::byte* data, size_t bytes) override;
@@ -56,7 +56,7 @@ class PostedFifo final : public Fifo {
     Request* request = nullptr;
   };
   struct CreditMessage {
-    uint32_t credits = 0;
+    uint32_t* credits = nullptr;
     Request* request = nullptr;
   };
   struct AlignedDelete {
@@ -72,13 +72,15 @@ class PostedFifo final : public Fifo {
   void return_credits();
   void fail(std::string what);
   std::byte* out_slot(uint64_t message) { return slots_.get() + (message % credits_) * stride_; }
+  const Memory* memory_of(const std::byte* data) const { return data >= slots_.get() && data < slots_.get() + total_ ? memory_.get() : nullptr; }
   std::byte* in_slot(uint64_t message) { return slots_.get() + (credits_ + message % credits_) * stride_; }
 
   Endpoint& endpoint_;
   OnFailure on_failure_;
   const uint32_t credits_, batch_;
   const size_t slot_bytes_, stride_;
-  std::unique_ptr<std::byte, AlignedDelete> slots_;  // outgoing, then incoming
+  size_t total_ = 0;
+  std::unique_ptr<std::byte, AlignedDelete> slots_;  // outgoing, then incoming, then the credit messages
   std::unique_ptr<Memory> memory_;
 
   std::vector<Outgoing> outgoing_;  // rings: message i is at i % credits

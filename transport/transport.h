@@ -97,12 +97,15 @@ class Endpoint {
   /// The engine's view of this connection; the same object each time.
   virtual Fifo& fifo() = 0;
 
-  /// Posted endpoints: starts moving `data` under `tag` (40 bits). Messages of equal tag arrive in order. Null: try again.
-  virtual Request* send(uint64_t /*tag*/, std::span<const std::byte> /*data*/) { return nullptr; }
+  /// Posted endpoints: starts moving `data` under `tag` (40 bits). Messages of equal tag arrive in order. Null: try again. `memory`: a
+  /// registration of this worker's in which it lies; null where none is needed.
+  virtual Request* send(uint64_t /*tag*/, std::span<const std::byte> /*data*/, const Memory* /*memory*/) { return nullptr; }
   /// The same, done only when the peer has begun to receive it: a sender that must not run ahead without bound asks for that.
-  virtual Request* send_synchronous(uint64_t tag, std::span<const std::byte> data) { return send(tag, data); }
-  virtual Request* receive(uint64_t /*tag*/, std::span<std::byte> /*data*/) { return nullptr; }
+  virtual Request* send_synchronous(uint64_t tag, std::span<const std::byte> data, const Memory* memory) { return send(tag, data, memory); }
+  virtual Request* receive(uint64_t /*tag*/, std::span<std::byte> /*data*/, const Memory* /*memory*/) { return nullptr; }
   virtual void release(Request*) {}
+  /// Whether memory that is not registered can be moved; else every send and receive names its registration.
+  virtual bool takes_any_memory() const { return true; }
 
   /// Begins the farewell, so that destruction need not wait for it: nothing is sent or received afterwards. True from closed() on: what
   /// was sent is out, or lost with the connection. Moved on by Worker::progress().

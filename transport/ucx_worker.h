@@ -127,9 +127,9 @@ class UcxEndpoint final : public Endpoint {
   Result<bool> ready() override;
   std::string_view hello() const override { return hello_; }
   Fifo& fifo() override;
-  Request* send(uint64_t tag, std::span<const std::byte>) override;
-  Request* send_synchronous(uint64_t tag, std::span<const std::byte>) override;
-  Request* receive(uint64_t tag, std::span<std::byte>) override;
+  Request* send(uint64_t tag, std::span<const std::byte>, const Memory*) override;
+  Request* send_synchronous(uint64_t tag, std::span<const std::byte>, const Memory*) override;
+  Request* receive(uint64_t tag, std::span<std::byte>, const Memory*) override;
   void release(Request* request) override { requests_->release(request); }
   void start_close() override;
   bool closed() override;

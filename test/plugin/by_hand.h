@@ -27,11 +27,11 @@ struct HandSender {
 
 /// To which a sender connects.
 struct HandReceiver {
-  explicit HandReceiver(Host& from) : from_(from), listening(*plugin::listen_at(loopback_address(1))) {
+  explicit HandReceiver(Host& from) : from_(from), listening(*transport::listen_at(loopback_address(1))) {
     plugin::write_handle(handle, {cookie, listening.address});
     poll();
     UniqueFd fd;
-    REQUIRE(becomes([&] { return poll(), bool(fd = plugin::accept_at(listening)); }));
+    REQUIRE(becomes([&] { return poll(), bool(fd = transport::accept_at(listening)); }));
     control = plugin::Control(std::move(fd), std::chrono::seconds(5));
     const auto hello = heard(control, [&] { poll(); });
     REQUIRE(hello);

@@ -1,25 +1,12 @@
 // Processes of the net plugin within the test's own, over invented networks, and connections between them, made as NCCL makes them: each
 // end is polled in turn.
 #pragma once
-#include <chrono>
-#include <thread>
-
 #include "plugin/process.h"
+#include "test/becomes.h"
 #include "test/catch.h"
 #include "test/plugin/loopback_provider.h"
 
 namespace gyre::test {
-
-/// Polls until it is true. The limit is for tests that fail.
-template <class Condition>
-bool becomes(Condition&& condition) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::yield();
-  }
-  return true;
-}
 
 class Host {
  public:

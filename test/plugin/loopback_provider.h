@@ -1,27 +1,15 @@
 // Invented networks for the net plugin: devices on addresses of this host's loopback network, joined by posted loopback with the faults
 // that a test chooses for each way.
 #pragma once
-#include <arpa/inet.h>
-
 #include <algorithm>
-#include <cstring>
 #include <mutex>
 
 #include "plugin/provider.h"
 #include "test/faulty_transport.h"
+#include "test/transport/loopback_address.h"
 #include "transport/loopback_posted.h"
 
 namespace gyre::test {
-
-inline transport::SocketAddress loopback_address(uint8_t last, uint16_t port = 0) {
-  sockaddr_in v4{};
-  v4.sin_family = AF_INET;
-  v4.sin_port = htons(port);
-  v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK & ~0xffU) | htonl(last);
-  transport::SocketAddress address;
-  std::memcpy(&address.bytes, &v4, address.length = sizeof v4);
-  return address;
-}
 
 inline transport::NetDevice loopback_device(int index) {
   transport::NetDevice device;

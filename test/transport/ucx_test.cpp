@@ -123,8 +123,8 @@ void exchange_sizes(Wire wire, bool left) {
   for (const size_t bytes : {0u, 1u, 8u, 1000u, 8192u, 65536u, 65537u, 1048576u, 4194304u}) {
     std::vector<std::byte> out(bytes), in(bytes);
     fill(out, bytes + left);
-    Request* receive = endpoint->receive(++tag, in);
-    Request* send = endpoint->send(tag, out);
+    Request* receive = endpoint->receive(++tag, in, nullptr);
+    Request* send = endpoint->send(tag, out, nullptr);
     await(*worker, "message", [&] { return send->done && receive->done; });
     if (send->failure || receive->failure) throw std::runtime_error(send->failure ? send->failure : receive->failure);
     if (receive->bytes != bytes) throw std::runtime_error("wrong length");
@@ -233,10 +233,10 @@ TEST_CASE("ucx between two processes: a peer that is killed is a failure within 
         if (!left) {
           // Dies with a send under way that nobody receives.
           wire.put(std::to_string(getpid()));
-          endpoint->send(1, data);
+          endpoint->send(1, data, nullptr);
           for (;;) worker->progress();
         }
-        Request* receive = endpoint->receive(2, data);
+        Request* receive = endpoint->receive(2, data, nullptr);
         kill(std::stoi(wire.get()), SIGKILL);
         const auto start = std::chrono::steady_clock::now();
         const auto waited = [&] { return std::chrono::steady_clock::now() - start; };
@@ -245,7 +245,7 @@ TEST_CASE("ucx between two processes: a peer that is killed is a failure within 
         fprintf(stderr, "seen after %.2f s: %s\n", std::chrono::duration<double>(waited()).count(), worker->failure()->what.c_str());
         while (!receive->done && waited() < std::chrono::seconds(5) * slow) worker->progress();
         if (!receive->failure) throw std::runtime_error("the receive did not fail");
-        if (auto* refused = endpoint->send(1, data); !refused || !refused->failure) throw std::runtime_error("a later send is not refused");
+        if (auto* refused = endpoint->send(1, data, nullptr); !refused || !refused->failure) throw std::runtime_error("a later send is not refused");
         endpoint.reset();
         worker.reset();
         if (waited() > std::chrono::seconds(8) * slow) throw std::runtime_error("closing took too long");
@@ -259,15 +259,15 @@ TEST_CASE("ucx between two processes: a peer that closes and exits is no failure
     auto endpoints = join(*worker, wire, left, 3);
     std::byte byte{};
     if (left) {
-      auto* send = endpoints[0]->send(1, {&byte, 1});
+      auto* send = endpoints[0]->send(1, {&byte, 1}, nullptr);
       await(*worker, "last word", [&] { return send->done; });
       return;
     }
     // The message that came before the end is given out after it.
-    auto* never = endpoints[1]->receive(9, {&byte, 1});
+    auto* never = endpoints[1]->receive(9, {&byte, 1}, nullptr);
     await(*worker, "the peer's end", [&] { return never->done; });
     if (std::string(never->failure) != "the peer closed the connection") throw std::runtime_error(never->failure);
-    auto* last = endpoints[0]->receive(1, {&byte, 1});
+    auto* last = endpoints[0]->receive(1, {&byte, 1}, nullptr);
     await(*worker, "last word", [&] { return last->done; });
     if (last->failure) throw std::runtime_error(last->failure);
   });
@@ -287,8 +287,8 @@ TEST_CASE("ucx between two threads: many endpoints between the same workers each
     for (auto& e : endpoints) out.push_back(std::string(e->hello()));
     std::vector<Request*> requests;
     for (size_t i = 0; i < endpoints.size(); ++i) {
-      requests.push_back(endpoints[i]->receive(1, std::as_writable_bytes(std::span(in[i]))));
-      requests.push_back(endpoints[i]->send(1, std::as_bytes(std::span(out[i]))));
+      requests.push_back(endpoints[i]->receive(1, std::as_writable_bytes(std::span(in[i])), nullptr));
+      requests.push_back(endpoints[i]->send(1, std::as_bytes(std::span(out[i])), nullptr));
     }
     for (auto* r : requests) await(*worker, "hello", [&] { return r->done; });
     for (size_t i = 0; i < endpoints.size(); ++i)

@@ -222,6 +222,10 @@ TEST_CASE("a path that is cut ends the connection of one rail, and says why") {
   two.b().link->break_off("the peer has gone");
   CHECK(receive->done);
   CHECK(receive->failure == std::string("the peer has gone"));
+  Request* later = two.b().receive(1, 0, 8);
+  REQUIRE(later != nullptr);
+  CHECK(later->done);
+  CHECK(later->failure == std::string("the peer has gone"));
 }
 
 TEST_CASE("no call may fail without a reason, and nothing stays open") {

@@ -17,7 +17,6 @@ namespace {
 constexpr uint64_t split_from = 64 * 1024;  // below, a second path costs more than it brings
 constexpr uint64_t piece_alignment = 128;
 constexpr const char* too_long = "the message is longer than the receive";
-constexpr const char* connection_lost = "the connection is lost";
 
 struct Card {
   uint64_t magic = 0;
@@ -49,7 +48,7 @@ Result<std::unique_ptr<Link>> Link::open(std::span<Rail* const> rails, uint32_t 
 }
 
 Link::~Link() {
-  if (!failure_) break_off(connection_lost);
+  break_off("the connection is being closed");
 }
 
 std::string Link::card() const {
@@ -94,7 +93,9 @@ Status Link::join(std::string_view bytes) {
 
 Request* Link::receive(uint64_t tag, std::span<std::byte> place, const Registered* memory) {
   Path& path = *paths_.front();
-  if (failure_ || posted_ - oldest_ == ring_entries || !path.has_room()) return nullptr;
+  if (failure_) [[unlikely]]
+    return refuse();
+  if (posted_ - oldest_ == ring_entries || !path.has_room()) return nullptr;
   Moving* request = requests_.take();
   if (!request) return nullptr;
   const auto entry = static_cast<uint8_t>(posted_ % ring_entries);
@@ -153,7 +154,7 @@ uint8_t Link::split(uint64_t bytes) {
 
 Request* Link::send(uint64_t tag, std::span<const std::byte> data, const Registered* memory) {
   if (failure_) [[unlikely]]
-    return nullptr;
+    return refuse();
   look_for_credits();
   const uint8_t count = split(data.size());
   if (count == 0) return nullptr;
@@ -229,21 +230,28 @@ void Link::arrived(uint32_t bytes, Immediate immediate) {
 void Link::fail(Error error) {
   if (failure_) return;
   failure_ = std::move(error);
-  end_all(connection_lost, Code::remote);
+  end_all();
+  if (on_failure_) on_failure_();
 }
 
-void Link::break_off(const char* reason) {
-  if (!failure_) failure_ = Error{Code::remote, reason};
-  end_all(reason, Code::remote);
+void Link::break_off(const char* reason) { fail({Code::remote, reason}); }
+
+Request* Link::refuse() {
+  Moving* request = requests_.take();
+  if (!request) return nullptr;
+  request->failure = failure_->what.c_str();
+  request->code = failure_->code;
+  request->done = true;
+  return request;
 }
 
 // Queue pairs in the error state touch nothing any more. They stay, since completions that were polled already name them.
-void Link::end_all(const char* why, Code code) {
+void Link::end_all() {
   for (const auto& path : paths_) (void)Rail::break_pair(path->pair());
   const auto end = [&](Moving*& request) {
     if (!request) return;
-    request->failure = why;
-    request->code = code;
+    request->failure = failure_->what.c_str();
+    request->code = failure_->code;
     request->done = true;
     request = nullptr;
   };

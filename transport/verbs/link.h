@@ -3,6 +3,7 @@
 // join() nothing is allocated, no lock is taken and no system call made. Used by the worker's thread.
 #pragma once
 #include <array>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -49,7 +50,10 @@ class Link {
   void complete(Path&, const ibv_wc&);
   /// Everything under way ends now with this reason (static text), and the devices touch no memory of it any more.
   void break_off(const char* reason);
+  /// Called once, from within any call.
+  void on_failure(std::function<void()> call) { on_failure_ = std::move(call); }
   const std::optional<Error>& failure() const { return failure_; }
+  bool sending() const { return !sending_.empty(); }
 
  private:
   struct Moving : Request {
@@ -72,10 +76,10 @@ class Link {
   void look_for_credits();
   std::optional<uint8_t> take_match(uint64_t tag);
   uint8_t split(uint64_t bytes);
-  Request* refuse_too_long(uint8_t entry, uint64_t bytes);
+  Request* refuse();
   void arrived(uint32_t bytes, Immediate);
   void fail(Error);
-  void end_all(const char* why, Code code);
+  void end_all();
 
   const std::string peer_;
   std::vector<Rail*> rails_;
@@ -96,6 +100,7 @@ class Link {
   std::array<Piece, max_pieces> pieces_{};
   size_t next_path_ = 0;
   std::optional<Error> failure_;
+  std::function<void()> on_failure_;
 };
 
 /// Hands what is complete on this rail to its connections; how much that was.

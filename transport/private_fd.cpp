@@ -1,4 +1,4 @@
-#include "plugin/private_fd.h"
+#include "transport/private_fd.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -6,7 +6,7 @@
 #include <mutex>
 #include <vector>
 
-namespace gyre::plugin {
+namespace gyre::transport {
 namespace {
 
 struct PrivateFds {
@@ -49,4 +49,4 @@ PrivateFd::~PrivateFd() {
   fd_ = UniqueFd();
 }
 
-}  // namespace gyre::plugin
+}  // namespace gyre::transport

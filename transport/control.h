@@ -1,4 +1,4 @@
-// The TCP connection beside every connection of the net plugin: it carries the greeting, and lives as long as the connection, because it
+// A TCP connection beside a connection of another kind: it carries the greeting, and lives as long as the connection, because it
 // is by its end that a dead peer is known. The kernel closes the sockets of a process that is gone, and answers keepalive probes for one
 // that is only stopped; a host that is gone is told by probes without answer. No heartbeat of ours.
 //
@@ -6,14 +6,16 @@
 //
 // Never blocks. It must not know what frames mean.
 #pragma once
+#include <array>
 #include <chrono>
 #include <optional>
+#include <span>
 #include <string>
 
-#include "plugin/handle.h"
-#include "plugin/private_fd.h"
+#include "transport/net_device.h"
+#include "transport/private_fd.h"
 
-namespace gyre::plugin {
+namespace gyre::transport {
 
 inline constexpr size_t max_frame_bytes = 64 * 1024;
 
@@ -28,7 +30,7 @@ class Control {
   /// An accepted connection. `silence`: after which a host is gone.
   Control(UniqueFd, std::chrono::seconds silence);
   /// Starts connecting.
-  static Control to(const transport::SocketAddress&, std::chrono::seconds silence);
+  static Control to(const SocketAddress&, std::chrono::seconds silence);
 
   int fd() const { return fd_.get(); }
   /// Where to: of an accepted one, where from.
@@ -59,11 +61,20 @@ class Control {
 
 struct ListeningSocket {
   PrivateFd fd;
-  transport::SocketAddress address;  ///< with its port
+  SocketAddress address;  ///< with its port
 };
 /// On a free port of this address.
-Result<ListeningSocket> listen_at(const transport::SocketAddress&);
+Result<ListeningSocket> listen_at(const SocketAddress&);
 /// The next connection, or none.
 UniqueFd accept_at(const ListeningSocket&);
 
-}  // namespace gyre::plugin
+/// "10.0.0.1:4711", "[fe80::1%2]:4711"; without a port (0) the address alone
+std::string text_of(const SocketAddress&);
+
+/// What somebody shows to prove that he was given a listener's address.
+using Cookie = std::array<char, 16>;
+/// Bytes that nobody can guess.
+void fill_random(std::span<char>);
+uint64_t random_number();  ///< of that kind; not 0
+
+}  // namespace gyre::transport

@@ -1,5 +1,5 @@
 // Control over real sockets: frames, strangers that send something else, and peers that go.
-#include "plugin/control.h"
+#include "transport/control.h"
 
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -9,11 +9,12 @@
 #include <cstring>
 #include <random>
 
+#include "test/becomes.h"
 #include "test/catch.h"
-#include "test/plugin/joined.h"
+#include "test/transport/loopback_address.h"
 
 using namespace gyre;
-using namespace gyre::plugin;
+using namespace gyre::transport;
 using namespace std::string_literals;
 
 namespace {

@@ -3,7 +3,7 @@
 #pragma once
 #include "base/unique.h"
 
-namespace gyre::plugin {
+namespace gyre::transport {
 
 class PrivateFd {
  public:
@@ -22,4 +22,4 @@ class PrivateFd {
   UniqueFd fd_;
 };
 
-}  // namespace gyre::plugin
+}  // namespace gyre::transport

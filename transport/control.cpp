@@ -1,15 +1,18 @@
-#include "plugin/control.h"
+#include "transport/control.h"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netinet/tcp.h>
+#include <sys/random.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
+#include "base/hash.h"
 #include "base/text.h"
 
-namespace gyre::plugin {
+namespace gyre::transport {
 namespace {
 
 constexpr uint32_t frame_magic = 0x314e5947;  // "GYN1"
@@ -33,16 +36,18 @@ void watch_host(int fd, std::chrono::seconds silence) {
 
 bool later(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR || error == EINPROGRESS || error == EALREADY; }
 
+std::string text_of_port(in_port_t port) { return port == 0 ? "" : fmt::format(":{}", ntohs(port)); }
+
 }  // namespace
 
 Control::Control(UniqueFd fd, std::chrono::seconds silence) : fd_(std::move(fd)), connected_(true) {
   watch_host(fd_.get(), silence);
-  transport::SocketAddress from;
+  SocketAddress from;
   from.length = sizeof from.bytes;
   if (::getpeername(fd_.get(), reinterpret_cast<sockaddr*>(&from.bytes), &from.length) == 0) peer_ = text_of(from);
 }
 
-Control Control::to(const transport::SocketAddress& address, std::chrono::seconds silence) {
+Control Control::to(const SocketAddress& address, std::chrono::seconds silence) {
   Control control;
   control.peer_ = text_of(address);
   control.fd_ = PrivateFd(UniqueFd(::socket(address.bytes.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)));
@@ -120,7 +125,7 @@ std::optional<Frame> Control::receive() {
   return std::nullopt;
 }
 
-Result<ListeningSocket> listen_at(const transport::SocketAddress& address) {
+Result<ListeningSocket> listen_at(const SocketAddress& address) {
   ListeningSocket listening{PrivateFd(UniqueFd(::socket(address.bytes.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0))), address};
   auto* place = reinterpret_cast<sockaddr*>(&listening.address.bytes);
   const int fd = listening.fd.get();
@@ -134,4 +139,35 @@ UniqueFd accept_at(const ListeningSocket& listening) {
   return UniqueFd(::accept4(listening.fd.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
 }
 
-}  // namespace gyre::plugin
+std::string text_of(const SocketAddress& address) {
+  char text[INET6_ADDRSTRLEN] = "?";
+  if (address.bytes.ss_family == AF_INET6) {
+    sockaddr_in6 v6;
+    std::memcpy(&v6, &address.bytes, sizeof v6);
+    inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof text);
+    const std::string scope = v6.sin6_scope_id == 0 ? "" : fmt::format("%{}", v6.sin6_scope_id);
+    return fmt::format("[{}{}]{}", text, scope, text_of_port(v6.sin6_port));
+  }
+  sockaddr_in v4;
+  std::memcpy(&v4, &address.bytes, sizeof v4);
+  inet_ntop(AF_INET, &v4.sin_addr, text, sizeof text);
+  return fmt::format("{}{}", text, text_of_port(v4.sin_port));
+}
+
+void fill_random(std::span<char> bytes) {
+  if (getrandom(bytes.data(), bytes.size(), GRND_NONBLOCK) == static_cast<ssize_t>(bytes.size())) return;
+  // Early at boot only. Against accidents this is as good.
+  auto state =
+      static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()) ^ reinterpret_cast<uintptr_t>(bytes.data());
+  for (char& byte : bytes) byte = static_cast<char>(state = mix(state + 1));
+}
+
+uint64_t random_number() {
+  std::array<char, 8> bytes;
+  fill_random(bytes);
+  uint64_t number = 0;
+  std::memcpy(&number, bytes.data(), sizeof number);
+  return number | 1;
+}
+
+}  // namespace gyre::transport

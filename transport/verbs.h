@@ -1,0 +1,28 @@
+// The verbs backend: posted endpoints over RDMA devices, without a layer in between. A connection is made over TCP, where its listener
+// listens, and then runs over one port or several; the TCP connection stays, and tells the peer's goodbye or its end. A Worker owns its
+// devices' handles, so that several threads need no lock between them. verbs.h of libibverbs stays behind this header.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "transport/net_device.h"
+#include "transport/transport.h"
+
+namespace gyre::transport {
+
+struct VerbsPort {
+  std::string device;  ///< "mlx5_0"
+  uint8_t number = 1;
+};
+
+struct VerbsWay {
+  std::vector<VerbsPort> ports;  ///< 1 to 8; both ends of a connection have as many
+  SocketAddress address;         ///< of this host, where peers reach its listeners; its port is 0
+  uint32_t paths = 1;            ///< queue pairs of a connection on each port
+};
+
+/// Everything made from the worker must be destroyed before it. One thread at a time.
+Result<std::unique_ptr<Worker>> open_verbs_worker(Slots, const VerbsWay&);
+
+}  // namespace gyre::transport

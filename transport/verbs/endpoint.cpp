@@ -113,6 +113,7 @@ void VerbsEndpoint::look() {
       worker_.record({Code::remote, fmt::format("connection to {}: {}", control_.peer(), control_.ended())});
     return fail({Code::remote, peer_left_ ? peer_closed : control_.ended()});
   }
+  if (link_ && !link_->catch_up()) worker_.note();
   if (link_ && link_->failure()) {
     if (!closing_) worker_.record(*link_->failure());
     fail(*link_->failure());

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <cstddef>
 #include <cstring>
+#include <utility>
 
 #include "base/text.h"
 #include "transport/verbs/words.h"
@@ -16,11 +18,17 @@ namespace {
 
 constexpr uint64_t split_from = 64 * 1024;  // below, a second path costs more than it brings
 constexpr uint64_t piece_alignment = 128;
+/// Failures of a way to the peer, not of what is sent on it.
+bool is_of_path(ibv_wc_status status) {
+  return status == IBV_WC_RETRY_EXC_ERR || status == IBV_WC_RNR_RETRY_EXC_ERR || status == IBV_WC_RESP_TIMEOUT_ERR ||
+         status == IBV_WC_WR_FLUSH_ERR || status == IBV_WC_FATAL_ERR || status == IBV_WC_GENERAL_ERR;
+}
+
 constexpr const char* too_long = "the message is longer than the receive";
 
 struct Card {
   uint64_t magic = 0;
-  uint64_t ring = 0;
+  uint64_t rings = 0;
   std::array<uint32_t, max_rails> keys{};
   uint32_t paths = 0, unused = 0;
 };
@@ -35,15 +43,18 @@ Result<std::unique_ptr<Registered>> Registered::add(std::span<Rail* const> rails
 }
 
 Result<std::unique_ptr<Link>> Link::open(std::span<Rail* const> rails, uint32_t paths_per_rail, std::string peer) {
+  if (rails.size() * paths_per_rail > max_paths)
+    return Error{Code::invalid_argument, fmt::format("{} queue pairs on each of {} ports are more than {}", paths_per_rail, rails.size(), max_paths)};
   auto link = std::make_unique<Link>(std::move(peer));
   link->rails_.assign(rails.begin(), rails.end());
   for (uint32_t i = 0; i < paths_per_rail; ++i)
     for (size_t rail = 0; rail < rails.size(); ++rail)
-      link->paths_.push_back(GYRE_TRY(Path::open(*link, *rails[rail], static_cast<uint8_t>(rail))));
+      link->paths_.push_back(GYRE_TRY(Path::open(*link, *rails[rail], static_cast<uint8_t>(rail), static_cast<uint8_t>(link->paths_.size()), 1)));
   auto* rings = reinterpret_cast<std::byte*>(link->rings_.get());
   link->rings_memory_ = GYRE_TRY(Registered::add(rails, {rings, sizeof(Rings)}));
   link->unmatched_.reserve(ring_entries);
-  link->sending_.reserve(2 * ring_entries);
+  link->credits_unsent_.reserve(ring_entries);
+  link->sending_.reserve(ring_entries);
   return link;
 }
 
@@ -52,7 +63,7 @@ Link::~Link() {
 }
 
 std::string Link::card() const {
-  Card card{magic, reinterpret_cast<uint64_t>(&rings_->offered), {}, static_cast<uint32_t>(paths_.size())};
+  Card card{magic, reinterpret_cast<uint64_t>(rings_.get()), {}, static_cast<uint32_t>(paths_.size())};
   for (size_t rail = 0; rail < rails_.size(); ++rail) card.keys[rail] = rings_memory_->remote_key(rail);
   std::string bytes(reinterpret_cast<const char*>(&card), sizeof card);
   for (const auto& path : paths_) {
@@ -81,7 +92,7 @@ Status Link::join(std::string_view bytes) {
   if (card.paths != paths_.size() || bytes.size() != sizeof card + card.paths * sizeof(PairCard))
     return Error{Code::invalid_usage, fmt::format("{} has {} queue pairs for this connection, and this side {}: are the devices and "
                                                   "NCCL_IB_QPS_PER_CONNECTION the same?", peer_, card.paths, paths_.size())};
-  peers_ring_ = card.ring;
+  peers_rings_ = card.rings;
   peers_keys_ = card.keys;
   for (size_t i = 0; i < paths_.size(); ++i) {
     PairCard pair;
@@ -92,26 +103,45 @@ Status Link::join(std::string_view bytes) {
 }
 
 Request* Link::receive(uint64_t tag, std::span<std::byte> place, const Registered* memory) {
-  Path& path = *paths_.front();
   if (failure_) [[unlikely]]
     return refuse();
-  if (posted_ - oldest_ == ring_entries || !path.has_room()) return nullptr;
-  Moving* request = requests_.take();
+  if (posted_count_ - oldest_ == ring_entries) return nullptr;
+  Receiving* request = receives_.take();
   if (!request) return nullptr;
-  const auto entry = static_cast<uint8_t>(posted_ % ring_entries);
-  receives_[entry] = {request, ++posted_, 0, 0};
+  const auto entry = static_cast<uint8_t>(posted_count_ % ring_entries);
+  posted_[entry] = {request};
   Credit& credit = rings_->own[entry];
   credit.address = reinterpret_cast<uint64_t>(place.data());
   credit.bytes = place.size();
   credit.tag = tag;
   if (memory)
     for (size_t rail = 0; rail < rails_.size(); ++rail) credit.keys[rail] = memory->remote_key(rail);
-  credit.sequence = posted_;
-  const Path::Write write{&credit, sizeof credit, rings_memory_->local_key(path.number()), peers_ring_ + entry * sizeof credit,
-                          peers_keys_[path.number()]};
-  if (const int error = path.write(write); error != 0) [[unlikely]]
-    fail({Code::system, fmt::format("{} to {}: ibv_post_send: {}", path.rail().name(), peer_, errno_text(error))});
+  credit.sequence = ++posted_count_;
+  if (unsent_ || !write_credit(entry)) [[unlikely]] {
+    credits_unsent_.push_back(entry);
+    unsent_ = true;
+  }
   return request;
+}
+
+Path* Link::some_path() {
+  const auto found = std::find_if(paths_.begin(), paths_.end(), [](const auto& path) { return path->alive(); });
+  return found == paths_.end() ? nullptr : found->get();
+}
+
+size_t Link::alive() const {
+  return static_cast<size_t>(std::count_if(paths_.begin(), paths_.end(), [](const auto& path) { return path->alive(); }));
+}
+
+bool Link::write_credit(uint8_t entry) {
+  Path* path = some_path();
+  if (!path || !path->has_room()) return false;
+  const uint8_t rail = path->rail_number();
+  const Path::Write write{&rings_->own[entry], sizeof(Credit), rings_memory_->local_key(rail),
+                          peers_rings_ + offsetof(Rings, offered) + entry * sizeof(Credit), peers_keys_[rail]};
+  const int error = path->write(write);
+  if (error != 0) lose(*path, {Code::system, fmt::format("{} to {}: ibv_post_send: {}", path->rail().name(), peer_, errno_text(error))});
+  return error == 0;
 }
 
 void Link::look_for_credits() {
@@ -131,92 +161,131 @@ std::optional<uint8_t> Link::take_match(uint64_t tag) {
 }
 
 // A short message takes one path, in turn; a long one all, and as many pieces on each as its length needs. 0: a path has no room.
-uint8_t Link::split(uint64_t bytes) {
-  const size_t used = bytes < split_from ? 1 : paths_.size();
-  const size_t first = used == 1 ? next_path_ % paths_.size() : 0;
-  const uint64_t share = ((bytes + used - 1) / used + piece_alignment - 1) / piece_alignment * piece_alignment;
+uint8_t Link::split(std::span<const std::byte> data) {
+  const size_t all = alive();
+  if (all == 0) return 0;
+  const size_t used = data.size() < split_from ? 1 : all;
+  const size_t share = ((data.size() + used - 1) / used + piece_alignment - 1) / piece_alignment * piece_alignment;
   uint8_t count = 0;
-  uint64_t from = 0;
-  for (size_t i = 0; i < used; ++i) {
-    Path& path = *paths_[first + i];
-    uint64_t left = std::min(share, bytes - from);
+  size_t from = 0;
+  for (size_t taken = 0; taken < used; next_path_ = (next_path_ + 1) % paths_.size()) {
+    const Path& path = *paths_[next_path_];
+    if (!path.alive()) continue;
+    ++taken;
+    size_t left = std::min(share, data.size() - from);
     do {
       if (!path.has_room() || count == max_pieces) return 0;
-      const auto piece = static_cast<uint32_t>(std::min<uint64_t>(left, path.rail().max_piece()));
-      pieces_[count++] = {&path, from, piece};
+      const auto piece = static_cast<uint32_t>(std::min<size_t>(left, path.rail().max_piece()));
+      pieces_[count++] = {data.data() + from, piece, path.index()};
       from += piece;
       left -= piece;
     } while (left > 0);
   }
-  next_path_ = first + 1;
   return count;
+}
+
+bool Link::write_piece(Sending& sending, uint8_t number) {
+  const Piece& piece = sending.pieces[number];
+  Path& path = *paths_[piece.path];
+  if (!path.alive() || !path.has_room()) return false;
+  const uint8_t rail = path.rail_number(), entry = static_cast<uint8_t>((sending.sequence - 1) % ring_entries);
+  const Credit& credit = rings_->offered[entry];
+  const Path::Write write{piece.data, piece.bytes, sending.memory ? sending.memory->local_key(rail) : 0,
+                          credit.address + static_cast<uint64_t>(piece.data - sending.pieces[0].data), credit.keys[rail]};
+  const int error = path.write(write, Immediate{false, sending.too_long, entry, number, sending.last}.bits(), &sending, number);
+  if (error != 0) lose(path, {Code::system, fmt::format("{} to {}: ibv_post_send: {}", path.rail().name(), peer_, errno_text(error))});
+  return error == 0;
 }
 
 Request* Link::send(uint64_t tag, std::span<const std::byte> data, const Registered* memory) {
   if (failure_) [[unlikely]]
     return refuse();
   look_for_credits();
-  const uint8_t count = split(data.size());
+  const uint8_t count = split(data);
   if (count == 0) return nullptr;
-  Moving* request = requests_.take();
+  Sending* request = sends_.take();
   if (!request) return nullptr;
   const auto entry = take_match(tag);
   if (!entry) {
-    requests_.give(request);
+    sends_.give(request);
     return nullptr;
   }
   const Credit& credit = rings_->offered[*entry];
-  const bool fits = data.size() <= credit.bytes;
-  request->pieces = fits ? count : 1;
-  sending_.push_back(request);
-  if (!fits) {
+  request->handle = request;  // which tells it from a receive
+  request->bytes = data.size();
+  request->memory = memory;
+  request->sequence = credit.sequence;
+  request->too_long = data.size() > credit.bytes;
+  if (request->too_long) {
     request->failure = too_long;
     request->code = Code::invalid_argument;
+    pieces_[0].bytes = 0;
   }
-  for (uint8_t i = 0; i < request->pieces; ++i) {
-    const Piece& piece = pieces_[i];
-    Path& path = *piece.path;
-    const size_t rail = path.number();
-    const Path::Write write{data.data() + piece.from, fits ? piece.bytes : 0, memory ? memory->local_key(rail) : 0, credit.address + piece.from,
-                            credit.keys[rail]};
-    const Immediate immediate{epoch_, *entry, !fits, i, static_cast<uint8_t>(request->pieces - 1)};
-    if (const int error = path.write(write, immediate.bits(), request); error != 0) [[unlikely]] {
-      fail({Code::system, fmt::format("{} to {}: ibv_post_send: {}", path.rail().name(), peer_, errno_text(error))});
-      break;
-    }
+  const auto pieces = static_cast<uint8_t>(request->too_long ? 1 : count);
+  request->last = static_cast<uint8_t>(pieces - 1);
+  std::copy_n(pieces_.begin(), pieces, request->pieces.begin());
+  request->under_way = static_cast<uint16_t>((1U << pieces) - 1);
+  sending_.push_back(request);
+  for (uint8_t i = 0; i < pieces && !failure_; ++i) {
+    if (write_piece(*request, i)) continue;
+    request->unsent |= static_cast<uint16_t>(1U << i);  // the path failed in this very call
+    unsent_ = true;
   }
-  request->bytes = data.size();
   return request;
+}
+
+void Link::release(Request* request) {
+  if (request->handle)
+    sends_.give(static_cast<Sending*>(request));
+  else
+    receives_.give(static_cast<Receiving*>(request));
+}
+
+void Link::acknowledged(Sending& sending, uint8_t piece) {
+  sending.under_way &= static_cast<uint16_t>(~(1U << piece));
+  if (sending.under_way != 0) return;
+  sending.done = true;
+  std::erase(sending_, &sending);
 }
 
 void Link::complete(Path& path, const ibv_wc& completion) {
   if (failure_) [[unlikely]]
     return;
-  if (completion.status != IBV_WC_SUCCESS) [[unlikely]]
-    return fail({Code::remote, words(completion, path.rail().name(), peer_)});
-  if (Path::kind_of(completion.wr_id) == Path::Kind::send) {
-    auto* request = static_cast<Moving*>(path.send_done());
-    if (!request || --request->pieces > 0) return;
-    request->done = true;
-    std::erase(sending_, request);
+  const bool received = Path::kind_of(completion.wr_id) == Path::Kind::receive;
+  if (completion.status != IBV_WC_SUCCESS) [[unlikely]] {
+    if (received) (void)path.receive_done();
+    const Error error{Code::remote, words(completion, path.rail().name(), peer_)};
+    // Another path would not help where the memory is wrong.
+    if (path.alive() && !is_of_path(completion.status)) return fail(error);
+    lose(path, error);
+    return recover();
+  }
+  if (!received) {
+    const auto ended = path.send_done();
+    if (ended.owner) acknowledged(*static_cast<Sending*>(ended.owner), ended.piece);
     return;
   }
-  arrived(completion.byte_len, Immediate::of(be32toh(completion.imm_data)));
+  const auto immediate = Immediate::of(be32toh(completion.imm_data));
   if (const int error = path.receive_done(); error != 0) [[unlikely]]
-    fail({Code::system, fmt::format("{} to {}: ibv_post_recv: {}", path.rail().name(), peer_, errno_text(error))});
+    lose(path, {Code::system, fmt::format("{} to {}: ibv_post_recv: {}", path.rail().name(), peer_, errno_text(error))});
+  if (immediate.mail) [[unlikely]]
+    take_mail(path.index());
+  else
+    arrived(completion.byte_len, immediate);
+  if (path.drained()) [[unlikely]]
+    recover();
 }
 
 void Link::arrived(uint32_t bytes, Immediate immediate) {
-  if (immediate.epoch != epoch_) return;
-  Posted& posted = receives_[immediate.entry];
-  const uint64_t bit = uint64_t{1} << immediate.piece;
+  Posted& posted = posted_[immediate.entry];
+  const auto bit = static_cast<uint16_t>(1U << immediate.piece);
   if (!posted.request || (posted.pieces & bit) != 0 || immediate.piece > immediate.last) [[unlikely]]
     return fail({Code::remote, fmt::format("{} sent piece {} of {} for receive {}, which does not wait for it", peer_, immediate.piece,
                                            immediate.last + 1, immediate.entry)});
   posted.pieces |= bit;
   posted.bytes += bytes;
   if (std::popcount(posted.pieces) <= immediate.last) return;
-  Moving& request = *posted.request;
+  Receiving& request = *posted.request;
   request.bytes = posted.bytes;
   if (immediate.too_long) {
     request.failure = too_long;
@@ -224,7 +293,7 @@ void Link::arrived(uint32_t bytes, Immediate immediate) {
   }
   request.done = true;
   posted.request = nullptr;
-  while (oldest_ < posted_ && !receives_[oldest_ % ring_entries].request) ++oldest_;
+  while (oldest_ < posted_count_ && !posted_[oldest_ % ring_entries].request) ++oldest_;
 }
 
 void Link::fail(Error error) {
@@ -237,7 +306,7 @@ void Link::fail(Error error) {
 void Link::break_off(const char* reason) { fail({Code::remote, reason}); }
 
 Request* Link::refuse() {
-  Moving* request = requests_.take();
+  Receiving* request = receives_.take();
   if (!request) return nullptr;
   request->failure = failure_->what.c_str();
   request->code = failure_->code;
@@ -247,17 +316,16 @@ Request* Link::refuse() {
 
 // Queue pairs in the error state touch nothing any more. They stay, since completions that were polled already name them.
 void Link::end_all() {
-  for (const auto& path : paths_) (void)Rail::break_pair(path->pair());
-  const auto end = [&](Moving*& request) {
-    if (!request) return;
-    request->failure = failure_->what.c_str();
-    request->code = failure_->code;
-    request->done = true;
-    request = nullptr;
+  for (const auto& path : paths_) path->fail();
+  const auto end = [&](Request& request) {
+    request.failure = failure_->what.c_str();
+    request.code = failure_->code;
+    request.done = true;
   };
-  for (Moving*& request : sending_) end(request);
+  for (Sending* sending : sending_) end(*sending);
   sending_.clear();
-  for (Posted& posted : receives_) end(posted.request);
+  for (Posted& posted : posted_)
+    if (auto* request = std::exchange(posted.request, nullptr)) end(*request);
 }
 
 }  // namespace gyre::transport::verbs

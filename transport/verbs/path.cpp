@@ -21,10 +21,10 @@ constexpr uint32_t receives_at_once = 32;
 
 }  // namespace
 
-Result<std::unique_ptr<Path>> Path::open(Link& link, const Rail& rail, uint8_t number) {
-  auto path = std::make_unique<Path>(link, rail, number);
+Result<std::unique_ptr<Path>> Path::open(Link& link, const Rail& opened, uint8_t rail, uint8_t index, uint8_t generation) {
+  auto path = std::make_unique<Path>(link, opened, rail, index, generation);
   Rail::Limits limits{most_sends, most_receives, wanted_inline};
-  path->pair_ = GYRE_TRY(rail.make_pair(limits));
+  path->pair_ = GYRE_TRY(opened.make_pair(limits));
   path->sends_ = limits.sends;
   path->receives_ = limits.receives;
   path->inlined_ = limits.inlined;
@@ -42,17 +42,17 @@ Status Path::join(const PairCard& peer) {
 int Path::write(const Write& what) {
   ibv_send_wr wr{};
   wr.opcode = IBV_WR_RDMA_WRITE;
-  return post(wr, what, posted_ + 1 - last_signaled_ >= unsignaled_in_a_row, nullptr);
+  return post(wr, what, posted_ + 1 - last_signaled_ >= unsignaled_in_a_row, {});
 }
 
-int Path::write(const Write& what, uint32_t immediate, Request* owner) {
+int Path::write(const Write& what, uint32_t immediate, Request* owner, uint8_t piece) {
   ibv_send_wr wr{};
   wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
   wr.imm_data = htobe32(immediate);
-  return post(wr, what, true, owner);
+  return post(wr, what, true, {owner, piece});
 }
 
-int Path::post(ibv_send_wr& wr, const Write& what, bool signaled, Request* owner) {
+int Path::post(ibv_send_wr& wr, const Write& what, bool signaled, Ended whose) {
   ibv_sge data{reinterpret_cast<uint64_t>(what.data), what.bytes, what.local_key};
   wr.wr_id = id(this, Kind::send);
   wr.sg_list = &data;
@@ -68,19 +68,24 @@ int Path::post(ibv_send_wr& wr, const Write& what, bool signaled, Request* owner
   ++posted_;
   if (signaled) {
     last_signaled_ = posted_;
-    signaled_[signaled_posted_++ % signaled_.size()] = {posted_, owner};
+    signaled_[signaled_posted_++ % signaled_.size()] = {posted_, whose};
   }
   return 0;
 }
 
-Request* Path::send_done() {
+Path::Ended Path::send_done() {
   const Signaled& oldest = signaled_[signaled_done_++ % signaled_.size()];
   done_ = oldest.posted;
-  return oldest.owner;
+  return oldest.what;
+}
+
+void Path::fail() {
+  if (std::exchange(alive_, false)) (void)Rail::break_pair(*pair_);
 }
 
 int Path::receive_done() {
-  if (++consumed_ < receives_at_once) return 0;
+  --waiting_;
+  if (!alive_ || ++consumed_ < receives_at_once) return 0;
   return post_receives(std::exchange(consumed_, 0));
 }
 
@@ -94,6 +99,7 @@ int Path::post_receives(uint32_t count) {
     }
     ibv_recv_wr* bad = nullptr;
     if (const int error = ibv_post_recv(pair_.get(), chain.data(), &bad); error != 0) return error;
+    waiting_ += length;
     count -= length;
   }
   return 0;

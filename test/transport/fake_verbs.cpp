@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <cstdlib>
 #include <deque>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <mutex>
 #include <random>
@@ -291,7 +294,11 @@ int post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad) {
     if (state->fails("post_send")) return errno;
     if (pair.state != IBV_QPS_RTS && pair.state != IBV_QPS_ERR) return EINVAL;
     if (pair.sends.size() >= pair.made.cap.max_send_wr) return ENOMEM;
-    Packet packet{.from = pair.qp_num, .to = pair.attributes.dest_qp_num, .number = pair.sent++, .opcode = wr->opcode};
+    Packet packet;
+    packet.from = pair.qp_num;
+    packet.to = pair.attributes.dest_qp_num;
+    packet.number = pair.sent++;
+    packet.opcode = wr->opcode;
     packet.address = wr->wr.rdma.remote_addr;
     packet.key = wr->wr.rdma.rkey;
     packet.immediate = wr->imm_data;
@@ -412,21 +419,6 @@ int query_port(ibv_context* context, uint8_t number, _compat_ibv_port_attr* comp
   attributes->link_layer = device.traits.link_layer;
   attributes->active_speed = 32;
   attributes->active_width = 2;
-  return 0;
-}
-
-int query_gid(ibv_context* context, uint8_t port, int index, ibv_gid* gid) {
-  std::lock_guard lock(state->mutex);
-  if (state->fails("query_gid")) return -1;
-  *gid = {};
-  const Device& device = *static_cast<OpenDevice*>(context)->of;
-  const auto which = static_cast<uint8_t>(std::find_if(state->devices.begin(), state->devices.end(), [&](const auto& d) { return d.get() == &device; }) -
-                                          state->devices.begin());
-  gid->raw[10] = gid->raw[11] = 0xff;  // ::ffff:10.7.which.port
-  gid->raw[12] = 10;
-  gid->raw[13] = static_cast<uint8_t>(7 + index);
-  gid->raw[14] = which;
-  gid->raw[15] = port;
   return 0;
 }
 
@@ -606,7 +598,6 @@ Api table() {
   api.close_device = close_device;
   api.query_device = query_device;
   api.query_port = query_port;
-  api.query_gid = query_gid;
   api.query_pkey = query_pkey;
   api.get_async_event = get_async_event;
   api.ack_async_event = ack_async_event;
@@ -627,6 +618,8 @@ Api table() {
 }  // namespace
 
 FakeVerbs::FakeVerbs() : state_(std::make_unique<State>()) {
+  std::string folder = std::filesystem::temp_directory_path() / "gyre-fake-verbs-XXXXXX";
+  sysfs_ = ::mkdtemp(folder.data());
   state_->api = table();
   state = state_.get();
   transport::verbs::use(&state_->api);
@@ -635,6 +628,7 @@ FakeVerbs::FakeVerbs() : state_(std::make_unique<State>()) {
 FakeVerbs::~FakeVerbs() {
   transport::verbs::use(nullptr);
   state = nullptr;
+  std::filesystem::remove_all(sysfs_);
 }
 
 void FakeVerbs::add_device(const std::string& name, FakeTraits traits) {
@@ -643,6 +637,13 @@ void FakeVerbs::add_device(const std::string& name, FakeTraits traits) {
   name.copy(device->name, sizeof device->name - 1);
   device->traits = traits;
   device->ports.resize(static_cast<size_t>(traits.ports));
+  for (int port = 1; port <= traits.ports; ++port) {
+    const auto shown = std::filesystem::path(sysfs_) / "class/infiniband" / name / "ports" / std::to_string(port);
+    std::filesystem::create_directories(shown / "gids");
+    std::filesystem::create_directories(shown / "gid_attrs/types");
+    std::ofstream(shown / "gids/0") << "0000:0000:0000:0000:0000:ffff:0a07:" << std::hex << 0x100 + state_->devices.size() << '\n';
+    std::ofstream(shown / "gid_attrs/types/0") << "RoCE v2\n";
+  }
   state_->devices.push_back(std::move(device));
 }
 

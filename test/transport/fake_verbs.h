@@ -45,6 +45,8 @@ class FakeVerbs {
   /// The `nth` next call of this function ("reg_mr", "post_send") fails with this errno.
   void fail(const std::string& function, int error, int nth = 1);
 
+  /// Where its devices show their addresses as a real system does.
+  const std::string& sysfs() const { return sysfs_; }
   FakeCounts counts() const;
   /// Handles that are not closed.
   int open_handles() const;
@@ -53,6 +55,7 @@ class FakeVerbs {
 
  private:
   std::unique_ptr<State> state_;
+  std::string sysfs_;
 };
 
 }  // namespace gyre::test

@@ -17,8 +17,9 @@ namespace {
 
 using namespace transport;
 
-VerbsWay way(const std::string& prefix, int rails, uint32_t paths = 1) {
+VerbsWay way(const FakeVerbs& fake, const std::string& prefix, int rails, uint32_t paths = 1) {
   VerbsWay way;
+  way.sysfs = fake.sysfs();
   for (int i = 0; i < rails; ++i) way.ports.push_back({prefix + std::to_string(i), 1});
   way.address = loopback_address(1);
   way.paths = paths;
@@ -29,8 +30,8 @@ struct Joined {
   explicit Joined(int rails = 1, uint32_t paths = 1, Slots slots = {}) {
     for (const char* prefix : {"a", "b"})
       for (int i = 0; i < rails; ++i) fake.add_device(prefix + std::to_string(i));
-    a_worker = *open_verbs_worker(slots, way("a", rails, paths));
-    b_worker = *open_verbs_worker(slots, way("b", rails, paths));
+    a_worker = *open_verbs_worker(slots, way(fake, "a", rails, paths));
+    b_worker = *open_verbs_worker(slots, way(fake, "b", rails, paths));
   }
   void join() {
     auto listener = *a_worker->listen();
@@ -122,8 +123,8 @@ TEST_CASE("workers of different geometry refuse each other, and both say why") {
   FakeVerbs fake;
   fake.add_device("a0");
   fake.add_device("b0");
-  auto a_worker = *open_verbs_worker({8, 4096}, way("a", 1));
-  auto b_worker = *open_verbs_worker({4, 4096}, way("b", 1));
+  auto a_worker = *open_verbs_worker({8, 4096}, way(fake, "a", 1));
+  auto b_worker = *open_verbs_worker({4, 4096}, way(fake, "b", 1));
   auto listener = *a_worker->listen();
   auto b = *b_worker->connect(listener->address(), "");
   std::unique_ptr<Endpoint> a;
@@ -159,10 +160,10 @@ TEST_CASE("strangers at a listener are dropped, and keep nobody from joining") {
 TEST_CASE("an address that is none, and ports that are none, are errors") {
   FakeVerbs fake;
   fake.add_device("a0");
-  auto worker = *open_verbs_worker({}, way("a", 1));
+  auto worker = *open_verbs_worker({}, way(fake, "a", 1));
   CHECK(worker->connect("junk", "").error().code == Code::invalid_argument);
-  CHECK(open_verbs_worker({}, way("c", 1)).error().what == "there is no RDMA device c0; there are a0");
-  CHECK(open_verbs_worker({}, way("a", 0)).error().what == "a connection has 1 to 8 ports, not 0");
+  CHECK(open_verbs_worker({}, way(fake, "c", 1)).error().what == "there is no RDMA device c0; there are a0");
+  CHECK(open_verbs_worker({}, way(fake, "a", 0)).error().what == "a connection has 1 to 8 ports, not 0");
 }
 
 }  // namespace gyre::test

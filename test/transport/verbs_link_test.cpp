@@ -25,7 +25,7 @@ struct Two {
       for (int i = 0; i < rails; ++i) {
         const std::string name = (&end == &ends[0] ? "a" : "b") + std::to_string(i);
         fake.add_device(name);
-        end.opened.push_back(*Rail::open(name, 1, {}));
+        end.opened.push_back(*Rail::open(name, 1, {}, fake.sysfs()));
         end.rails.push_back(end.opened.back().get());
       }
       end.memory.resize(bytes);
@@ -263,14 +263,14 @@ TEST_CASE("a path that is cut ends the connection of one rail, and says why") {
 }
 
 TEST_CASE("no call may fail without a reason, and nothing stays open") {
-  for (const char* call : {"get_device_list", "open_device", "query_port", "query_gid", "alloc_pd", "create_cq", "create_qp", "modify_qp", "reg_mr"}) {
+  for (const char* call : {"get_device_list", "open_device", "query_port", "alloc_pd", "create_cq", "create_qp", "modify_qp", "reg_mr"}) {
     INFO(call);
     FakeVerbs fake;
     fake.add_device("a0");
     fake.fail(call, ENOMEM);
     std::string why;
     {
-      auto rail = Rail::open("a0", 1, {});
+      auto rail = Rail::open("a0", 1, {}, fake.sysfs());
       if (rail) {
         Rail* one = rail->get();
         auto link = Link::open({&one, 1}, 1, "b");

@@ -16,7 +16,6 @@
   F(close_device)               \
   F(query_device)               \
   F(query_port)                 \
-  F(query_gid)                  \
   F(query_pkey)                 \
   F(get_async_event)            \
   F(ack_async_event)            \

@@ -40,20 +40,24 @@ Result<Context> open_device(const std::string& name) {
 
 }  // namespace
 
-Result<std::unique_ptr<Rail>> Rail::open(const std::string& name, uint8_t port, PathOptions options) {
+Result<std::unique_ptr<Rail>> Rail::open(const std::string& name, uint8_t port, PathOptions options, const std::string& sysfs) {
   GYRE_TRY(load());
   std::unique_ptr<Rail> rail(new Rail(fmt::format("{}:{}", name, port), port, options));
   rail->context_ = GYRE_TRY(open_device(name));
-  GYRE_TRY(rail->prepare());
+  GYRE_TRY(rail->prepare(name, sysfs));
   return rail;
 }
 
-Status Rail::prepare() {
+Status Rail::prepare(const std::string& device, const std::string& sysfs) {
   // The oldest form of this call fills the first fields only, in every libibverbs.
   if (const int error = api().query_port(context_.get(), number_, reinterpret_cast<_compat_ibv_port_attr*>(&port_)); error != 0)
     return failed(name_, "ibv_query_port", error);
   if (port_.state != IBV_PORT_ACTIVE) return Error{Code::system, fmt::format("{}: the port is not active", name_)};
-  if (api().query_gid(context_.get(), number_, options_.gid_index, &gid_) != 0) return failed(name_, "ibv_query_gid", errno);
+  if (port_.link_layer == IBV_LINK_LAYER_ETHERNET) {
+    auto gid = choose_gid(read_gids(sysfs, device, number_), GidFilter::from_environment());
+    if (!gid) return Error{gid.error().code, fmt::format("{}: {}", name_, gid.error().what)};
+    gid_ = *gid;
+  }
   domain_.reset(api().alloc_pd(context_.get()));
   if (!domain_) return failed(name_, "ibv_alloc_pd", errno);
   queue_.reset(api().create_cq(context_.get(), queue_entries, nullptr, nullptr, 0));
@@ -87,7 +91,7 @@ Result<QueuePair> Rail::make_pair(Limits& limits) const {
 
 PairCard Rail::card(const ibv_qp& pair) const {
   PairCard card;
-  std::memcpy(card.gid.data(), gid_.raw, sizeof gid_.raw);
+  card.gid = gid_.bytes;
   card.number = pair.qp_num;
   card.first_packet = pair.qp_num * 2654435761U % packet_numbers;  // different for a pair that comes after this one
   card.lid = port_.lid;
@@ -114,7 +118,7 @@ Status Rail::join(ibv_qp& pair, const PairCard& peer) const {
   address.is_global = port_.link_layer == IBV_LINK_LAYER_ETHERNET ? 1 : 0;
   if (address.is_global != 0) {
     std::memcpy(address.grh.dgid.raw, peer.gid.data(), peer.gid.size());
-    address.grh.sgid_index = static_cast<uint8_t>(options_.gid_index);
+    address.grh.sgid_index = static_cast<uint8_t>(gid_.index);
     address.grh.hop_limit = 255;
     address.grh.traffic_class = options_.traffic_class;
   }

@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "transport/verbs/api.h"
+#include "transport/verbs/gid.h"
 
 namespace gyre::transport::verbs {
 
@@ -18,7 +19,6 @@ struct PathOptions {
   uint8_t service_level = 0;
   uint8_t traffic_class = 0;
   uint16_t pkey_index = 0;
-  int gid_index = 0;
   bool relaxed_ordering = true;  ///< of the memory on PCI, where libibverbs and the device know it
 };
 
@@ -35,7 +35,8 @@ struct PairCard {
 class Rail {
  public:
   /// `name` is the device's ("mlx5_0").
-  static Result<std::unique_ptr<Rail>> open(const std::string& name, uint8_t port, PathOptions);
+  /// The address is chosen where the port is Ethernet, by NCCL's variables and what `sysfs` shows.
+  static Result<std::unique_ptr<Rail>> open(const std::string& name, uint8_t port, PathOptions, const std::string& sysfs = "/sys");
 
   const std::string& name() const { return name_; }  ///< "mlx5_0:1"
   ibv_cq* completions() const { return queue_.get(); }
@@ -54,14 +55,14 @@ class Rail {
 
  private:
   Rail(std::string name, uint8_t number, PathOptions options) : name_(std::move(name)), number_(number), options_(options) {}
-  Status prepare();
+  Status prepare(const std::string& device, const std::string& sysfs);
 
   std::string name_;
   uint8_t number_;
   PathOptions options_;
   Context context_;
   ibv_port_attr port_{};
-  ibv_gid gid_{};
+  Gid gid_;
   ProtectionDomain domain_;
   CompletionQueue queue_;
 };

@@ -15,7 +15,7 @@ Result<std::unique_ptr<Worker>> VerbsWorker::open(Slots slots, const VerbsWay& w
     return Error{Code::invalid_argument, fmt::format("a connection has 1 to {} ports, not {}", max_rails, way.ports.size())};
   auto worker = std::make_unique<VerbsWorker>(slots, way);
   for (const auto& port : way.ports) {
-    worker->opened_.push_back(GYRE_TRY(Rail::open(port.device, port.number, {})));
+    worker->opened_.push_back(GYRE_TRY(Rail::open(port.device, port.number, {}, way.sysfs)));
     worker->rails_.push_back(worker->opened_.back().get());
   }
   return std::unique_ptr<Worker>(std::move(worker));

@@ -19,7 +19,6 @@ struct VerbsPort {
 struct VerbsWay {
   std::vector<VerbsPort> ports;  ///< 1 to 8; both ends of a connection have as many
   SocketAddress address;         ///< of this host, where peers reach its listeners; its port is 0
-  uint32_t paths = 1;            ///< queue pairs of a connection on each port
   std::string sysfs = "/sys";
 };
 

@@ -17,21 +17,20 @@ namespace {
 
 using namespace transport;
 
-VerbsWay way(const FakeVerbs& fake, const std::string& prefix, int rails, uint32_t paths = 1) {
+VerbsWay way(const FakeVerbs& fake, const std::string& prefix, int rails) {
   VerbsWay way;
   way.sysfs = fake.sysfs();
   for (int i = 0; i < rails; ++i) way.ports.push_back({prefix + std::to_string(i), 1});
   way.address = loopback_address(1);
-  way.paths = paths;
   return way;
 }
 
 struct Joined {
-  explicit Joined(int rails = 1, uint32_t paths = 1, Slots slots = {}) {
+  explicit Joined(int rails = 1, Slots slots = {}) {
     for (const char* prefix : {"a", "b"})
       for (int i = 0; i < rails; ++i) fake.add_device(prefix + std::to_string(i));
-    a_worker = *open_verbs_worker(slots, way(fake, "a", rails, paths));
-    b_worker = *open_verbs_worker(slots, way(fake, "b", rails, paths));
+    a_worker = *open_verbs_worker(slots, way(fake, "a", rails));
+    b_worker = *open_verbs_worker(slots, way(fake, "b", rails));
   }
   void join() {
     auto listener = *a_worker->listen();
@@ -54,7 +53,7 @@ struct Joined {
 }  // namespace
 
 TEST_CASE("two workers join, and the accepting one has heard the hello") {
-  Joined joined(2, 2);
+  Joined joined(2);
   joined.join();
   CHECK(joined.a->hello() == "who I am");
   CHECK(joined.b->hello() == "who I am");
@@ -62,7 +61,7 @@ TEST_CASE("two workers join, and the accepting one has heard the hello") {
 
 TEST_CASE("a fifo over verbs carries random traffic both ways, each end in a thread of its own") {
   for (const int rails : {1, 2}) {
-    Joined joined(rails, 1, {8, 70000});
+    Joined joined(rails, {8, 70000});
     joined.join();
     std::atomic<int> finished = 0;
     const auto run = [&](Worker& worker, Endpoint& endpoint, uint64_t out, uint64_t in) -> std::string {

@@ -67,7 +67,10 @@ int main() {
   for (auto& byte : a.memory) byte = static_cast<std::byte>(random());
   const auto begun = std::chrono::steady_clock::now();
   for (const size_t bytes : {0U, 1U, 64U, 221U, 4096U, 65536U, 1000001U, 4194304U}) {
+    // In the middle of the last size, such as a rail that is cut.
+    const char* command = std::getenv("TEST_VERBS_COMMAND");
     for (int i = 0; i < 5; ++i) {
+      if (bytes == 4194304U && i == 2 && command && std::system(command) != 0) return std::cerr << command << " failed\n", 1;
       const std::span<std::byte> place(b.memory.data() + 100, bytes + 7);
       std::fill(place.begin(), place.end(), std::byte{0x55});
       Request* receive = b.endpoint->receive(3, place, b.registered.get());

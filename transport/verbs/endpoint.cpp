@@ -32,7 +32,7 @@ Result<std::unique_ptr<Endpoint>> VerbsEndpoint::connect(VerbsWorker& worker, co
 }
 
 Status VerbsEndpoint::open_link() {
-  link_ = GYRE_TRY(Link::open(worker_.rails(), worker_.way().paths, control_.peer()));
+  link_ = GYRE_TRY(Link::open(worker_.rails(), worker_.paths_per_rail(), control_.peer()));
   link_->on_failure([this] { worker_.note(); });
   return {};
 }

@@ -9,18 +9,9 @@
 #include "base/result.h"
 #include "transport/verbs/api.h"
 #include "transport/verbs/gid.h"
+#include "transport/verbs/options.h"
 
 namespace gyre::transport::verbs {
-
-/// How packets go; NCCL_IB_TIMEOUT and so on, with NCCL's defaults.
-struct PathOptions {
-  uint8_t timeout = 20;       ///< an acknowledgement is awaited for 4.096 us times 2 to this
-  uint8_t retries = 7;        ///< times that a packet is sent again
-  uint8_t service_level = 0;
-  uint8_t traffic_class = 0;
-  uint16_t pkey_index = 0;
-  bool relaxed_ordering = true;  ///< of the memory on PCI, where libibverbs and the device know it
-};
 
 /// A queue pair's end as the peer must know it. Bytes as they are sent.
 struct PairCard {

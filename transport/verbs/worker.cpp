@@ -14,8 +14,10 @@ Result<std::unique_ptr<Worker>> VerbsWorker::open(Slots slots, const VerbsWay& w
   if (way.ports.empty() || way.ports.size() > max_rails)
     return Error{Code::invalid_argument, fmt::format("a connection has 1 to {} ports, not {}", max_rails, way.ports.size())};
   auto worker = std::make_unique<VerbsWorker>(slots, way);
+  const auto options = GYRE_TRY(PathOptions::from_environment());
+  worker->paths_per_rail_ = options.pairs;
   for (const auto& port : way.ports) {
-    worker->opened_.push_back(GYRE_TRY(Rail::open(port.device, port.number, {}, way.sysfs)));
+    worker->opened_.push_back(GYRE_TRY(Rail::open(port.device, port.number, options, way.sysfs)));
     worker->rails_.push_back(worker->opened_.back().get());
   }
   return std::unique_ptr<Worker>(std::move(worker));

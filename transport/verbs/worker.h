@@ -37,6 +37,7 @@ class VerbsWorker final : public Worker {
 
   Slots slots() const { return slots_; }
   const VerbsWay& way() const { return way_; }
+  uint32_t paths_per_rail() const { return paths_per_rail_; }
   std::span<Rail* const> rails() const { return rails_; }
   void record(const Error& error) {
     if (!failure_) failure_ = error;
@@ -51,6 +52,7 @@ class VerbsWorker final : public Worker {
  private:
   Slots slots_;
   VerbsWay way_;
+  uint32_t paths_per_rail_ = 1;
   std::vector<std::unique_ptr<Rail>> opened_;
   std::vector<Rail*> rails_;
   std::vector<VerbsEndpoint*> endpoints_;

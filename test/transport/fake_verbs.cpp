@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <cstdlib>
@@ -69,6 +70,20 @@ struct Packet {
 };
 
 enum class Fate { waits, gone };
+
+/// As a device writes what a processor may poll: word by word, each at once, the last one last.
+void write_memory(std::byte* to, const std::vector<std::byte>& data) {
+  constexpr size_t word = sizeof(uint64_t), polled = 64;
+  if (data.size() != polled || reinterpret_cast<uintptr_t>(to) % word != 0) {
+    std::memcpy(to, data.data(), data.size());
+    return;
+  }
+  for (size_t at = 0; at < data.size(); at += word) {
+    uint64_t value = 0;
+    std::memcpy(&value, data.data() + at, word);
+    std::atomic_ref(*reinterpret_cast<uint64_t*>(to + at)).store(value, std::memory_order_release);
+  }
+}
 
 }  // namespace
 
@@ -189,7 +204,7 @@ struct FakeVerbs::State {
     if (packet.opcode == IBV_WR_RDMA_READ) {
       if (!packet.failed) std::memcpy(reinterpret_cast<void*>(packet.back.addr), place, packet.back.length);
     } else if (!packet.data.empty()) {
-      std::memcpy(place, packet.data.data(), packet.data.size());
+      write_memory(place, packet.data);
     }
     counts.bytes += packet.data.size();
     if (takes_receive) {

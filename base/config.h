@@ -1,6 +1,7 @@
 // Every GYRE_* option, in one table: name, default, one sentence. Read once, then a constant value that is passed along. A wrong value
 // or an unknown GYRE_ name is an error that says what would be right: a typing error must not silently change a job.
 #pragma once
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -27,8 +28,10 @@ using Word = Option<std::string>;
 using Number = Option<size_t>;
 
 struct Config {
-  Word transport{
-      "GYRE_TRANSPORT", "auto", "How ranks are joined; auto: shm inside a host, ucx between hosts.", {"auto", "shm", "ucx", "loopback"}};
+  Word transport{"GYRE_TRANSPORT",
+                 "auto",
+                 "How ranks are joined; auto: shm inside a host; between hosts verbs, where both have it, else ucx.",
+                 {"auto", "shm", "ucx", "verbs", "loopback"}};
   Word algorithm{"GYRE_ALGORITHM",
                  "auto",
                  "Schedule of every collective that it has; auto: by size.",
@@ -52,6 +55,13 @@ struct Config {
              "File for the net plugin's counters, as JSON, and as Prometheus text in FILE.prom; %h: host, %p: process; without %p, .PID is "
              "added."};
   Number stats_seconds{"GYRE_STATS_SECONDS", 0, "Seconds between two writings of GYRE_STATS; 0: at the end only.", {}, 0, 86400};
+  Word fallback{"GYRE_FALLBACK",
+                "none",
+                "What a connection over verbs does when its last path has failed: none: it ends; tcp: it goes on by TCP.",
+                {"none", "tcp"}};
+  Number ib_confirm{
+      "GYRE_IB_CONFIRM", 0, "1: a send over verbs is done on the receiver's word only; 0: when the receiver's device has it.", {}, 0, 1};
+  Number pinned_bytes{"GYRE_PINNED_BYTES", 0, "Most bytes that are registered with RDMA devices at a time; 0: no bound.", {}, 0, SIZE_MAX};
   Number timeout{"GYRE_TIMEOUT", 30, "Seconds that ranks wait for each other at the start.", {}, 1, 86400};
 
   /// Options set in this process's environment over the defaults.
@@ -79,7 +89,7 @@ struct Config {
     visit(self.transport), visit(self.algorithm), visit(self.grid), visit(self.constants), visit(self.slot_bytes), visit(self.slots),
         visit(self.channels), visit(self.log);
     visit(self.hostid), visit(self.rank), visit(self.size), visit(self.root), visit(self.timeout), visit(self.peer_timeout),
-        visit(self.stats), visit(self.stats_seconds);
+        visit(self.stats), visit(self.stats_seconds), visit(self.fallback), visit(self.ib_confirm), visit(self.pinned_bytes);
   }
 };
 

@@ -102,6 +102,18 @@ TEST_CASE("sizes take K, M and G") {
   CHECK(*Config::from({"GYRE_SLOT_BYTES=2mb"})->slot_bytes == 2 << 20);
 }
 
+TEST_CASE("what verbs does is chosen by options that a wrong value does not pass") {
+  const auto config = Config::from({"GYRE_TRANSPORT=verbs", "GYRE_FALLBACK=tcp", "GYRE_IB_CONFIRM=1", "GYRE_PINNED_BYTES=64G"});
+  REQUIRE(config);
+  CHECK(*config->transport == "verbs");
+  CHECK(*config->fallback == "tcp");
+  CHECK(*config->ib_confirm == 1);
+  CHECK(*config->pinned_bytes == size_t{64} << 30);
+  CHECK(*Config::from({})->fallback == "none");
+  CHECK(error_of({"GYRE_FALLBACK=tpc"}) == "GYRE_FALLBACK=tpc: must be one of none, tcp; did you mean tcp?");
+  CHECK(error_of({"GYRE_IB_CONFIRM=2"}) == "GYRE_IB_CONFIRM=2: must be from 0 to 1; the nearest right value is 1");
+}
+
 TEST_CASE("a value set later wins and brings its origin") {
   auto config = Config::from({"GYRE_TRANSPORT=shm"});
   REQUIRE(config);

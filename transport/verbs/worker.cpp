@@ -8,6 +8,12 @@ namespace gyre::transport {
 
 Result<std::unique_ptr<Worker>> open_verbs_worker(Slots slots, const VerbsWay& way) { return verbs::VerbsWorker::open(slots, way); }
 
+void VerbsWay::take(const Config& config) {
+  confirm = *config.ib_confirm != 0;
+  fallback_tcp = *config.fallback == "tcp";
+  pinned_bytes = *config.pinned_bytes;
+}
+
 namespace verbs {
 
 Result<std::unique_ptr<Worker>> VerbsWorker::open(Slots slots, const VerbsWay& way) {

@@ -63,14 +63,14 @@ TEST_CASE("posted loopback: a connection is ready once accepted, with the hello 
 TEST_CASE("posted loopback: equal tags match in order, a longer message fails its receive, a closed peer fails both") {
   PostedPair p({});
   std::array<std::byte, 4> out{std::byte{1}, std::byte{2}, std::byte{3}, std::byte{4}}, in{};
-  auto* receive = p.right->receive(7, std::span(in).first(2));
-  auto* send = p.left->send(7, out);
+  auto* receive = p.right->receive(7, std::span(in).first(2), nullptr);
+  auto* send = p.left->send(7, out, nullptr);
   p.settle();
   REQUIRE(send->done);
   REQUIRE(receive->done);
   CHECK(send->failure == nullptr);
   CHECK(receive->failure != nullptr);
-  auto* stays = p.right->receive(8, in);
+  auto* stays = p.right->receive(8, in, nullptr);
   p.left.reset();
   p.settle();
   CHECK(stays->done);

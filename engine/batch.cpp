@@ -99,7 +99,7 @@ void Batch::copy_own(std::span<const Transfer> transfers) const {
 }
 
 // What travels with a piece. A header's says only which message it is of; an element's also how many there are and of what type, so that
-// on a direct Fifo a message that was not asked for reaches nobody's memory.
+// on a posted Fifo a message that was not asked for reaches nobody's memory.
 uint64_t Batch::word(const Strand& strand, const Place& place) const {
   const uint64_t header = mix(number(strand, place) * 0x9e3779b97f4a7c15 + 0x62617463);
   if (!place.header_through) return header;
@@ -121,7 +121,7 @@ void Batch::pass(Place& place) const {
 bool Batch::finished(const Strand& strand) const {
   if (strand.at.message != strand.end) return false;
   transport::Fifo& out = fifo(strand);
-  return !strand.sends || !out.direct() || out.completed() == out.sent();
+  return !strand.sends || !out.posted() || out.completed() == out.sent();
 }
 
 Work::Moved Batch::move() {
@@ -166,7 +166,7 @@ bool Batch::send(Strand& strand) {
 
 bool Batch::receive(Strand& strand) {
   transport::Fifo& in = fifo(strand);
-  if (in.direct()) announce(strand);
+  if (in.posted()) announce(strand);
   const transport::Arrival arrival = in.front();
   if (arrival.data == nullptr || !accept(strand, arrival)) return false;
   if (strand.at.header_through) {
@@ -180,8 +180,9 @@ bool Batch::receive(Strand& strand) {
 // As far ahead as the connection allows: each piece has its place in the user's memory.
 void Batch::announce(Strand& strand) {
   for (Place& place = strand.announced; place.message != strand.end; pass(place)) {
-    std::byte* data = place.header_through ? messages_[place.message].data + place.offset : nullptr;
-    if (!fifo(strand).expect(word(strand, place), data, piece_bytes(place))) return;
+    transport::Fifo& in = fifo(strand);
+    std::byte* data = place.header_through && in.direct() ? messages_[place.message].data + place.offset : nullptr;
+    if (!in.expect(word(strand, place), data, piece_bytes(place))) return;
   }
 }
 

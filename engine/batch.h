@@ -65,7 +65,7 @@ class Batch final : public Work {
     uint32_t end = 0;     ///< of messages_
     uint64_t number = 0;  ///< of the first message in this pair and direction
     Place at;
-    Place announced;  ///< of receives on a direct Fifo
+    Place announced;  ///< of receives on a posted Fifo
   };
   struct Header {
     uint64_t number = 0;

@@ -5,7 +5,7 @@
 namespace gyre::engine {
 
 Posting::Posting(std::span<transport::Fifo* const> fifos) : fifos_(fifos.begin(), fifos.end()) {
-  for (const transport::Fifo* fifo : fifos_) needed_ = needed_ || (fifo != nullptr && fifo->direct());
+  for (const transport::Fifo* fifo : fifos_) needed_ = needed_ || (fifo != nullptr && fifo->posted());
   holds_.reserve(fifos_.size() * 256);  // GYRE_SLOTS at its most
 }
 
@@ -19,8 +19,9 @@ void Posting::bind(const Plan& plan, const schedule::Program& program, uint64_t 
 bool Posting::expect(Rank peer, const schedule::Step& step, const schedule::Position& at) {
   size_t total = 0;
   for (uint32_t i = 0; i < step.flow().count; ++i) total += bytes(piece(step.flow()[i], at));
-  std::byte* destination = schedule::lands(step) ? address(step.dst.buffer, piece(step.dst.first, at)) : nullptr;
-  return fifos_[static_cast<size_t>(peer)]->expect(word_, destination, total);
+  transport::Fifo& fifo = *fifos_[static_cast<size_t>(peer)];
+  const bool in_place = fifo.direct() && schedule::lands(step);
+  return fifo.expect(word_, in_place ? address(step.dst.buffer, piece(step.dst.first, at)) : nullptr, total);
 }
 
 bool Posting::held(const schedule::Chunks& dst, const schedule::Position& at) {
@@ -44,7 +45,7 @@ bool Posting::held(const std::byte* data, size_t bytes) {
 
 bool Posting::idle() {
   return std::all_of(fifos_.begin(), fifos_.end(),
-                     [](transport::Fifo* fifo) { return fifo == nullptr || !fifo->direct() || fifo->completed() == fifo->sent(); });
+                     [](transport::Fifo* fifo) { return fifo == nullptr || !fifo->posted() || fifo->completed() == fifo->sent(); });
 }
 
 }  // namespace gyre::engine

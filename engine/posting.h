@@ -1,6 +1,6 @@
-// What direct connections add to a run: messages go from and to user memory. Receives are announced ahead of their steps
-// (schedule/announce.h), and memory that a message is read from is not overwritten before the message is complete. With buffered
-// connections only, all of this is empty.
+// What posted connections add to a run. Receives are announced ahead of their steps (schedule/announce.h), and a run is not over before
+// what it sent is out. Where they are direct, messages go from and to user memory, and memory that a message is read from is not
+// overwritten before the message is complete. With buffered connections only, all of this is empty.
 #pragma once
 #include <span>
 #include <vector>
@@ -15,7 +15,7 @@ class Posting {
  public:
   explicit Posting(std::span<transport::Fifo* const> fifos);
 
-  /// False: no connection is direct, and nothing below needs to be called.
+  /// False: no connection is posted, and nothing below needs to be called.
   bool needed() const { return needed_; }
 
   void bind(const Plan& plan, const schedule::Program& program, uint64_t word, std::span<std::byte* const> buffers, bool in_place);
@@ -29,7 +29,7 @@ class Posting {
   bool idle();
 
   // For the announcer.
-  bool posted(Rank peer) const { return fifos_[static_cast<size_t>(peer)]->direct(); }
+  bool posted(Rank peer) const { return fifos_[static_cast<size_t>(peer)]->posted(); }
   bool held(const schedule::Chunks& dst, const schedule::Position&);
   bool expect(Rank peer, const schedule::Step&, const schedule::Position&);
 

@@ -81,7 +81,8 @@ class PostedLoopbackEndpoint;
 
 class PostedLoopbackWorker final : public Worker {
  public:
-  PostedLoopbackWorker(Slots slots, uint32_t seed) : slots_(slots), delays_(seed != 0), random_(seed) {}
+  PostedLoopbackWorker(Slots slots, uint32_t seed, bool any_memory)
+      : slots_(slots), delays_(seed != 0), any_memory_(any_memory), random_(seed) {}
   Result<std::unique_ptr<Listener>> listen() override;
   Result<std::unique_ptr<Endpoint>> connect(std::string_view address, std::string_view hello) override;
   Result<std::unique_ptr<Memory>> register_memory(std::span<std::byte>, MemoryKind) override { return std::make_unique<Memory>(); }
@@ -94,11 +95,12 @@ class PostedLoopbackWorker final : public Worker {
     if (!failure_) failure_ = error;
   }
   Slots slots() const { return slots_; }
+  bool any_memory() const { return any_memory_; }
   uint32_t delay() { return delays_ ? static_cast<uint32_t>(random_() % 8) : 0; }
 
  private:
   Slots slots_;
-  bool delays_;
+  bool delays_, any_memory_;
   std::minstd_rand random_;
   std::vector<PostedLoopbackEndpoint*> endpoints_;
   std::optional<Error> failure_;
@@ -129,17 +131,20 @@ class PostedLoopbackEndpoint final : public Endpoint {
     }
     return *fifo_;
   }
-  Request* send(uint64_t tag, std::span<const std::byte> data, const Memory*) override {
+  Request* send(uint64_t tag, std::span<const std::byte> data, const Memory* memory) override {
     // const is cast away to use one request type for both; the data of a send is only read.
     auto* request = make(tag, const_cast<std::byte*>(data.data()), data.size());
-    if (request) meet(*request, &Side::sends, &Side::receives, [](auto& own, auto& other) { copy(own, other); });
+    if (request && may_move(*request, memory))
+      meet(*request, &Side::sends, &Side::receives, [](auto& own, auto& other) { copy(own, other); });
     return request;
   }
-  Request* receive(uint64_t tag, std::span<std::byte> data, const Memory*) override {
+  Request* receive(uint64_t tag, std::span<std::byte> data, const Memory* memory) override {
     auto* request = make(tag, data.data(), data.size());
-    if (request) meet(*request, &Side::receives, &Side::sends, [](auto& own, auto& other) { copy(other, own); });
+    if (request && may_move(*request, memory))
+      meet(*request, &Side::receives, &Side::sends, [](auto& own, auto& other) { copy(other, own); });
     return request;
   }
+  bool takes_any_memory() const override { return worker_.any_memory(); }
   void release(Request* request) override { pool_.give(static_cast<LoopbackRequest*>(request)); }
   unsigned progress();
 
@@ -156,6 +161,14 @@ class PostedLoopbackEndpoint final : public Endpoint {
     request->capacity = bytes;
     request->late = worker_.delay();
     return request;
+  }
+
+  bool may_move(LoopbackRequest& request, const Memory* memory) {
+    if (memory != nullptr || request.capacity == 0 || takes_any_memory()) return true;
+    request.failure = "the memory is not registered";
+    std::lock_guard lock(connection_->mutex);
+    mine().matched.push_back(&request);
+    return false;
   }
 
   template <class Copy>
@@ -257,8 +270,8 @@ unsigned PostedLoopbackWorker::progress() {
 
 }  // namespace
 
-Result<std::unique_ptr<Worker>> open_posted_loopback_worker(Slots slots, uint32_t seed) {
-  return std::unique_ptr<Worker>(std::make_unique<PostedLoopbackWorker>(slots, seed));
+Result<std::unique_ptr<Worker>> open_posted_loopback_worker(Slots slots, uint32_t seed, bool any_memory) {
+  return std::unique_ptr<Worker>(std::make_unique<PostedLoopbackWorker>(slots, seed, any_memory));
 }
 
 }  // namespace gyre::transport

@@ -22,6 +22,7 @@ class PostedFifo final : public Fifo {
   /// Registers the slots and posts the receives for credits. What fails here is seen in failure(); `on_failure` is told the first failure.
   PostedFifo(Endpoint&, Worker&, Slots, OnFailure on_failure = {});
 
+  bool posted() const override { return true; }
   bool direct() const override { return endpoint_.takes_any_memory(); }
   std::byte* reserve(size_t bytes) override;
   void commit(uint64_t plan, size_t bytes) override;
@@ -72,7 +73,9 @@ class PostedFifo final : public Fifo {
   void return_credits();
   void fail(std::string what);
   std::byte* out_slot(uint64_t message) { return slots_.get() + (message % credits_) * stride_; }
-  const Memory* memory_of(const std::byte* data) const { return data >= slots_.get() && data < slots_.get() + total_ ? memory_.get() : nullptr; }
+  const Memory* memory_of(const std::byte* data) const {
+    return data >= slots_.get() && data < slots_.get() + total_ ? memory_.get() : nullptr;
+  }
   std::byte* in_slot(uint64_t message) { return slots_.get() + (credits_ + message % credits_) * stride_; }
 
   Endpoint& endpoint_;

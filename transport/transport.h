@@ -42,7 +42,10 @@ class Fifo {
   Fifo& operator=(const Fifo&) = delete;
   virtual ~Fifo() = default;
 
-  /// True where messages can go from and to user memory (the four functions at the end).
+  /// True where every message is announced (expect(), at the end) before front() can show it, and may be under way after commit(), which
+  /// sent() and completed() tell.
+  virtual bool posted() const { return direct(); }
+  /// True where messages can also go from and to user memory.
   virtual bool direct() const { return false; }
 
   /// Where to write the next outgoing message of `bytes` (at most Slots::bytes); null: no credit. Not sent before commit().
@@ -58,8 +61,8 @@ class Fifo {
   virtual bool send_from(uint64_t /*plan*/, const std::byte* /*data*/, size_t /*bytes*/) { return false; }
   virtual uint64_t sent() const { return 0; }
   virtual uint64_t completed() { return 0; }
-  /// Direct: announces the next message not yet announced, `bytes` long. It is received into `destination`, or into a slot when that
-  /// is null. On a direct Fifo every message is announced before front() can show it. False: too many announced, try again later.
+  /// Posted: announces the next message not yet announced, `bytes` long. It is received into `destination`, or into a slot when that
+  /// is null, as it must be where this is not direct. False: too many announced, try again later.
   virtual bool expect(uint64_t /*plan*/, std::byte* /*destination*/, size_t /*bytes*/) { return false; }
 };
 

@@ -10,10 +10,10 @@ namespace gyre::test {
 
 class PostedMesh {
  public:
-  PostedMesh(size_t ranks, transport::Slots slots, uint32_t seed) : ranks_(ranks), endpoints_(ranks * ranks) {
+  PostedMesh(size_t ranks, transport::Slots slots, uint32_t seed, bool any_memory = true) : ranks_(ranks), endpoints_(ranks * ranks) {
     std::vector<std::unique_ptr<transport::Listener>> listeners;
     for (size_t rank = 0; rank < ranks; ++rank) {
-      workers_.push_back(*transport::open_posted_loopback_worker(slots, seed + static_cast<uint32_t>(rank) + 1));
+      workers_.push_back(*transport::open_posted_loopback_worker(slots, seed + static_cast<uint32_t>(rank) + 1, any_memory));
       listeners.push_back(*workers_.back()->listen());
     }
     for (size_t high = 0; high < ranks; ++high) {

@@ -25,10 +25,10 @@ struct Addresses {
 };
 
 // One rank: joins the others on every channel, runs both ways, and says what is wrong.
-std::string run_rank(Rank rank, int ranks, const Plan& plan, Addresses& addresses, std::atomic<int>& finished) {
+std::string run_rank(Rank rank, int ranks, const Plan& plan, Addresses& addresses, std::atomic<int>& finished, bool any_memory) {
   const auto size = static_cast<size_t>(ranks);
   const size_t channels = plan.schedule().channels;
-  auto worker = *transport::open_posted_loopback_worker(slots, static_cast<uint32_t>(rank) + 1);
+  auto worker = *transport::open_posted_loopback_worker(slots, static_cast<uint32_t>(rank) + 1, any_memory);
   auto listener = *worker->listen();
   addresses.text[static_cast<size_t>(rank)] = listener->address();
   ++addresses.known;
@@ -81,7 +81,7 @@ std::string run_rank(Rank rank, int ranks, const Plan& plan, Addresses& addresse
   return wrong;
 }
 
-std::string run(std::string_view family, int ranks, size_t count) {
+std::string run(std::string_view family, int ranks, size_t count, bool any_memory = true) {
   const auto proven = prove(family, {Collective::all_reduce, ranks, 1, 0, {}}, slots);
   if (!proven) return proven.error().what;
   const Plan plan = *Plan::make(*proven, {Collective::all_reduce, count, DataType::float32, ReduceOp::sum, 0}, slots.bytes);
@@ -90,7 +90,7 @@ std::string run(std::string_view family, int ranks, size_t count) {
   std::vector<std::string> words(static_cast<size_t>(ranks));
   std::vector<std::thread> threads;
   for (Rank rank = 0; rank < ranks; ++rank) {
-    threads.emplace_back([&, rank] { words[static_cast<size_t>(rank)] = run_rank(rank, ranks, plan, addresses, finished); });
+    threads.emplace_back([&, rank] { words[static_cast<size_t>(rank)] = run_rank(rank, ranks, plan, addresses, finished, any_memory); });
   }
   for (std::thread& thread : threads) thread.join();
   std::string all;
@@ -108,6 +108,16 @@ TEST_CASE("machines over posted connections give the right result, whatever comp
         INFO(family.name << ", " << ranks << " ranks, " << count << " elements");
         CHECK(run(family.name, ranks, count).empty());
       }
+    }
+  }
+}
+
+TEST_CASE("machines over posted connections that take registered memory only stage what they send and receive") {
+  for (const topo::Family& family : topo::families()) {
+    if (!topo::refusal(family, {Collective::all_reduce, 3, 1, 0, {}}).empty()) continue;
+    for (const size_t count : {size_t{0}, size_t{1}, size_t{20001}}) {
+      INFO(family.name << ", " << count << " elements");
+      CHECK(run(family.name, 3, count, false) == "");
     }
   }
 }

@@ -61,7 +61,8 @@ struct Config {
                 {"none", "tcp"}};
   Number ib_confirm{
       "GYRE_IB_CONFIRM", 0, "1: a send over verbs is done on the receiver's word only; 0: when the receiver's device has it.", {}, 0, 1};
-  Number pinned_bytes{"GYRE_PINNED_BYTES", 0, "Most bytes that are registered with RDMA devices at a time; 0: no bound.", {}, 0, SIZE_MAX};
+  Number pinned_bytes{"GYRE_PINNED_BYTES", 0, "Most bytes that are registered with RDMA devices at a time; 0: no bound.", {}, 0,
+                      size_t{1} << 60};
   Number timeout{"GYRE_TIMEOUT", 30, "Seconds that ranks wait for each other at the start.", {}, 1, 86400};
 
   /// Options set in this process's environment over the defaults.

@@ -1,6 +1,7 @@
 // A pool of a fixed number of objects: no allocation after construction; an empty pool is not an error, take() returns null.
 // Used by one thread.
 #pragma once
+#include <cassert>
 #include <cstddef>
 #include <vector>
 
@@ -9,27 +10,30 @@ namespace gyre {
 template <class T>
 class Pool {
  public:
-  explicit Pool(size_t capacity) : objects_(capacity) {
-    free_.reserve(capacity);
-    for (size_t i = capacity; i > 0; --i) free_.push_back(&objects_[i - 1]);
+  explicit Pool(size_t capacity) : objects_(capacity), free_(capacity), left_(capacity) {
+    for (size_t i = 0; i < capacity; ++i) free_[i] = &objects_[capacity - 1 - i];
   }
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
   /// An object as it was constructed, or null when all are in use.
   T* take() {
-    if (free_.empty()) return nullptr;
-    T* object = free_.back();
-    free_.pop_back();
-    *object = T{};
+    T* object = take_used();
+    if (object) *object = T{};
     return object;
   }
-  void give(T* object) { free_.push_back(object); }
-  size_t in_use() const { return objects_.size() - free_.size(); }
+  /// The same, as its last user has left it.
+  T* take_used() { return left_ == 0 ? nullptr : free_[--left_]; }
+  void give(T* object) {
+    assert(left_ < free_.size());
+    free_[left_++] = object;
+  }
+  size_t in_use() const { return free_.size() - left_; }
 
  private:
   std::vector<T> objects_;
-  std::vector<T*> free_;
+  std::vector<T*> free_;  // the first of these
+  size_t left_;
 };
 
 }  // namespace gyre

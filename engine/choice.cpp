@@ -65,7 +65,8 @@ Result<Circumstances> circumstances(const Config& config, const std::vector<Fact
 }
 
 std::string machine(const Config& config, const std::vector<Facts>& facts) {
-  return fmt::format("host{}{}", *config.transport == "ucx" ? "_ucx" : "", most_crowded(facts).crowded ? "_crowded" : "");
+  const bool posted = *config.transport == "ucx" || *config.transport == "verbs";
+  return fmt::format("host{}{}", posted ? "_ucx" : "", most_crowded(facts).crowded ? "_crowded" : "");
 }
 
 topo::Query query(const Circumstances& c, const Call& call) {

@@ -16,11 +16,11 @@ using transport::Bootstrap;
 // What any rank can open, in one order on all ranks: they join one after the other, all together.
 std::vector<transport::Device> known_devices(const std::vector<Facts>& facts) {
   std::vector<transport::Device> known;
-  for (const std::string_view backend : {"shm", "ucx", "loopback"}) {
+  for (const std::string_view backend : {"shm", "verbs", "ucx", "loopback"}) {
     const bool any = std::any_of(facts.begin(), facts.end(), [&](const Facts& f) {
       return std::find(f.backends.begin(), f.backends.end(), backend) != f.backends.end();
     });
-    if (any) known.push_back({std::string(backend), std::string(backend), backend == "ucx"});
+    if (any) known.push_back({std::string(backend), std::string(backend), backend == "verbs" || backend == "ucx"});
   }
   return known;
 }

@@ -15,6 +15,7 @@ namespace gyre::engine {
 
 Joining::Joining(transport::Bootstrap& bootstrap, const Config& config, std::vector<bool> wanted)
     : bootstrap_(bootstrap),
+      config_(config),
       ranks_(static_cast<size_t>(bootstrap.size())),
       own_(static_cast<size_t>(bootstrap.rank())),
       channels_(connected_channels(config)),
@@ -38,8 +39,16 @@ Result<Backend> Joining::run(const transport::Device& device, const transport::S
 }
 
 Status Joining::open(const transport::Device& device, const transport::Slots& slots) {
-  auto worker = open_worker(device, slots);
+  auto worker = open_worker(device, slots, config_);
   auto listener = worker ? (*worker)->listen() : Result<std::unique_ptr<transport::Listener>>(worker.error());
+  if (!listener && *config_.transport == "auto" && device.backend == "verbs") {
+    // Another transport comes after it. Peers get no address, and are not connected to.
+    log::info("no verbs: {}", listener.error().what);
+    for (size_t peer = 0; peer < ranks_; ++peer)
+      if (wanted_[peer]) reasons_[peer] = listener.error().what;
+    wanted_.assign(ranks_, false);
+    return {};
+  }
   if (!listener) {
     bootstrap_.fail(listener.error());  // the others are about to wait for us
     return listener.error();

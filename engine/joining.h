@@ -41,6 +41,7 @@ class Joining {
   std::unique_ptr<transport::Endpoint>& endpoint(size_t channel, size_t peer) { return backend_.endpoints[channel * ranks_ + peer]; }
 
   transport::Bootstrap& bootstrap_;
+  const Config& config_;
   size_t ranks_;
   size_t own_;
   size_t channels_;

@@ -152,7 +152,7 @@ class FaultyEndpoint final : public transport::Endpoint {
   }
   void step(FaultyRequest& request) {
     if (request.waiting) {
-      request.inner = inner_->send(request.tag, *request.waiting);
+      request.inner = inner_->send(request.tag, *request.waiting, nullptr);
       if (request.inner) request.waiting.reset();
     }
     if (!request.inner || !request.inner->done || request.never) return;

@@ -57,8 +57,7 @@ Control Control::to(const SocketAddress& address, std::chrono::seconds silence) 
   }
   watch_host(control.fd_.get(), silence);
   if (::connect(control.fd_.get(), reinterpret_cast<const sockaddr*>(&address.bytes), address.length) != 0 && !later(errno)) {
-    control.refused_ = errno == ECONNREFUSED;
-    control.end(errno_text(errno));
+    control.end(errno);
   }
   return control;
 }
@@ -69,6 +68,15 @@ void Control::send(uint32_t kind, std::string_view bytes) {
   std::memcpy(start.data(), &header, sizeof header);
   out_.append(start.data(), start.size()).append(bytes);
   flush();
+}
+
+void Control::end(int error) {
+  if (!ended_.empty()) return;
+  refused_ = !connected_ && error == ECONNREFUSED;
+  // A reset, too, may come from a host that has given the connection up for lack of answers.
+  silent_ = connected_ && (error == ECONNRESET || error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH ||
+                           error == ENETDOWN || error == EHOSTDOWN);
+  end(errno_text(error));
 }
 
 void Control::hang_up() {
@@ -82,8 +90,7 @@ void Control::flush() {
     connected_ = connected_ || count > 0;
     out_.erase(0, static_cast<size_t>(count));
   } else if (!later(errno) && errno != ENOTCONN) {
-    refused_ = errno == ECONNREFUSED;
-    end(errno_text(errno));
+    end(errno);
   }
 }
 
@@ -96,10 +103,7 @@ void Control::read() {
     } else if (count == 0) {
       end("its process or host closed the connection");
     } else {
-      if (!later(errno) && errno != ENOTCONN) {
-        refused_ = !connected_ && errno == ECONNREFUSED;
-        end(errno_text(errno));
-      }
+      if (!later(errno) && errno != ENOTCONN) end(errno);
       return;
     }
   }

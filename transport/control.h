@@ -44,6 +44,8 @@ class Control {
   const std::string& ended() const { return ended_; }
   /// It ended because nobody listened there (any more).
   bool refused() const { return refused_; }
+  /// It ended because nothing comes from there, or because the host there has forgotten it, which need not be the process's end.
+  bool silent() const { return silent_; }
   /// Bytes came that are no frame of ours.
   bool stranger() const { return stranger_; }
 
@@ -53,10 +55,11 @@ class Control {
   void end(std::string why) {
     if (ended_.empty()) ended_ = std::move(why);
   }
+  void end(int error);
 
   PrivateFd fd_;
   std::string peer_, out_, in_, ended_;
-  bool connected_ = false, refused_ = false, stranger_ = false;
+  bool connected_ = false, refused_ = false, stranger_ = false, silent_ = false;
 };
 
 struct ListeningSocket {

@@ -28,15 +28,6 @@ int mbit_of(double bytes_per_s) {
   return mbit > 0 && mbit < std::numeric_limits<int>::max() ? static_cast<int>(std::lround(mbit)) : 0;
 }
 
-/// "mlx5_0:1" as device and port. Port 0: it has none, so it is no RDMA device's name.
-std::pair<std::string, int> split_port(const std::string& name) {
-  const size_t colon = name.rfind(':');
-  if (colon == std::string::npos) return {name, 0};
-  int port = 0;
-  std::from_chars(name.data() + colon + 1, name.data() + name.size(), port);
-  return {name.substr(0, colon), port};
-}
-
 Interfaces interfaces_named(const NetMachine& machine, std::span<const std::string> names) {
   Interfaces some;
   for (const auto& name : names)
@@ -62,16 +53,45 @@ struct RdmaDevice {
   std::vector<std::string> interfaces;  ///< its own
 };
 
-NetDevice rdma_device(const NetMachine::UcxDevice& ucx, const sysfs::RdmaPort& facts) {
+/// Who can use a port: UCX, verbs or both, which list it once. Null: not that one.
+struct Users {
+  std::string name;
+  const NetMachine::UcxDevice* ucx = nullptr;
+  const NetMachine::VerbsPort* verbs = nullptr;
+};
+
+std::vector<Users> users_of(const NetMachine& machine) {
+  std::vector<Users> all;
+  for (const auto& ucx : machine.ucx) all.push_back({ucx.name, &ucx, nullptr});
+  for (const auto& port : machine.verbs) {
+    const auto known = std::ranges::find(all, port.name, &Users::name);
+    (known == all.end() ? all.emplace_back(Users{port.name, nullptr, nullptr}) : *known).verbs = &port;
+  }
+  return all;
+}
+
+NetDevice rdma_device(const Users& users, const sysfs::RdmaPort& facts) {
   NetDevice d;
-  d.name = ucx.name;
+  d.name = users.name;
   d.pci_path = facts.pci_path;
   d.guid = facts.guid;
-  d.mbit_per_s = facts.mbit_per_s > 0 ? facts.mbit_per_s : mbit_of(ucx.bytes_per_s);
-  d.latency_us = ucx.latency_us;
+  d.mbit_per_s = facts.mbit_per_s;
   d.rdma = true;
-  d.gpu_memory = ucx.gpu_memory;
-  d.dmabuf = ucx.dmabuf;
+  if (users.ucx != nullptr) {
+    if (d.mbit_per_s == 0) d.mbit_per_s = mbit_of(users.ucx->bytes_per_s);
+    d.latency_us = users.ucx->latency_us;
+    d.gpu_memory = users.ucx->gpu_memory;
+    d.dmabuf = users.ucx->dmabuf;
+    d.ucx = true;
+  }
+  if (users.verbs != nullptr) {
+    d.verbs = users.verbs->obstacle.empty();
+    d.verbs_words = d.verbs ? users.verbs->address : users.verbs->obstacle;
+    if (d.verbs) {
+      d.gpu_memory = users.verbs->gpu_memory;
+      d.dmabuf = users.verbs->dmabuf;
+    }
+  }
   return d;
 }
 
@@ -81,19 +101,23 @@ std::vector<RdmaDevice> rdma_devices(const NetMachine& machine, const NetFilter&
   const NameList hcas(filter.ib_hca);
   std::vector<RdmaDevice> taken;
   std::vector<std::string> refused;
-  for (const auto& ucx : machine.ucx) {
-    const auto [name, port] = split_port(ucx.name);
+  for (const auto& users : users_of(machine)) {
+    const auto [name, port] = split_port(users.name);
     auto facts = port > 0 ? sysfs::rdma_port(machine.sysfs, name, port) : sysfs::RdmaPort{};
     if (!facts.exists) continue;
     if (!facts.active) {
-      log::info("{} is not used: its state is \"{}\"", ucx.name, facts.state);
+      log::info("{} is not used: its state is \"{}\"", users.name, facts.state);
       continue;
     }
     if (!hcas.accepts(name, port)) {
-      refused.push_back(ucx.name);
+      refused.push_back(users.name);
       continue;
     }
-    auto device = rdma_device(ucx, facts);
+    auto device = rdma_device(users, facts);
+    if (!device.ucx && !device.verbs) {
+      log::info("{} is not used: {}", users.name, device.verbs_words);
+      continue;
+    }
     device.port = port;
     if (device.guid == 0) device.guid = fnv1a(machine.host + "/" + name);
     if (const auto* entry = hcas.find(name, port)) std::tie(device.rail, device.plane) = std::pair(entry->rail, entry->plane);
@@ -107,6 +131,18 @@ std::vector<RdmaDevice> rdma_devices(const NetMachine& machine, const NetFilter&
     return std::tuple(address.empty(), address.size(), address, r.device.name.size(), r.device.name);
   });
   return taken;
+}
+
+Error no_rdma(const NetMachine& machine) {
+  std::vector<std::string> why;
+  for (const auto& port : machine.verbs) {
+    const auto [name, number] = split_port(port.name);
+    const auto facts = sysfs::rdma_port(machine.sysfs, name, number);
+    why.push_back(fmt::format("{}: {}", port.name, facts.active ? port.obstacle : fmt::format("its state is \"{}\"", facts.state)));
+  }
+  return {Code::system, fmt::format("verbs can use no RDMA port of this machine: {}",
+                                    why.empty() ? "there is none in " + (machine.sysfs / "class/infiniband").string()
+                                                : fmt::format("{}", fmt::join(why, "; ")))};
 }
 
 /// NCCL reckons that what has one PCI address and one guid shares a slot's bandwidth, and tells ports apart by their number alone. But a
@@ -147,6 +183,7 @@ NetDevice socket_device(const NetMachine& machine, const NetMachine::Interface& 
   d.mbit_per_s = facts.mbit_per_s;  // what UCX says instead of an unknown one is a guess, and lower than NCCL's
   const auto ucx = std::ranges::find(machine.ucx, chosen.name, &NetMachine::UcxDevice::name);
   if (ucx != machine.ucx.end()) d.latency_us = ucx->latency_us;
+  d.ucx = true;
   if (machine.shared_memory) d.mbit_per_s = mbit_of(machine.shared_memory->bytes_per_s);
   if (machine.shared_memory) d.latency_us = machine.shared_memory->latency_us;
   return d;
@@ -183,6 +220,14 @@ std::string text(const SocketAddress& address) {
   return host;
 }
 
+std::pair<std::string, int> split_port(const std::string& name) {
+  const size_t colon = name.rfind(':');
+  if (colon == std::string::npos) return {name, 0};
+  int port = 0;
+  std::from_chars(name.data() + colon + 1, name.data() + name.size(), port);
+  return {name.substr(0, colon), port};
+}
+
 NetFilter NetFilter::from_environment() {
   return {environment_text("NCCL_SOCKET_IFNAME"), environment_text("NCCL_SOCKET_FAMILY"), environment_text("NCCL_IB_HCA"),
           environment_text("NCCL_IB_DISABLE")};
@@ -191,6 +236,7 @@ NetFilter NetFilter::from_environment() {
 Result<std::vector<NetDevice>> choose_net_devices(const NetMachine& machine, const NetFilter& filter) {
   warn_of_ignored(filter);
   const auto rdma = rdma_devices(machine, filter);
+  if (rdma.empty() && machine.verbs_only) return no_rdma(machine);
   auto devices = rdma.empty() ? GYRE_TRY(socket_devices(machine, filter)) : GYRE_TRY(with_listeners(rdma, machine, filter));
   join_chips(devices);
   return devices;

@@ -9,10 +9,13 @@
 #include <cstring>
 #include <fstream>
 
+#include "base/log.h"
 #include "base/text.h"
 #include "base/unique.h"
 #include "transport/net_device.h"
+#include "transport/net_sysfs.h"
 #include "transport/ucx_devices.h"
+#include "transport/verbs/devices.h"
 
 namespace gyre::transport {
 namespace {
@@ -68,24 +71,44 @@ std::vector<NetMachine::UcxDevice> networks_of(const NetMachine& machine, const 
   return all;
 }
 
-}  // namespace
-
-#ifndef GYRE_HAVE_UCX
-Result<ucx::Devices> ucx::query_devices() {
-  return Error{Code::invalid_usage, "gyre was built without UCX, so it has no networks to offer"};
-}
-#endif
-
-Result<std::vector<NetDevice>> find_net_devices(const NetFilter& filter) {
+/// What UCX knows of it.
+Status add_ucx(NetMachine& machine) {
   auto ucx = GYRE_TRY(ucx::query_devices());
-  NetMachine machine;
-  machine.host = this_host();
-  machine.interfaces = GYRE_TRY(read_interfaces());
   machine.ucx = ucx.selection ? networks_of(machine, *ucx.selection) : std::move(ucx.networks);
   const bool memory_only = ucx.selection && !ucx.selection->allows_transport("tcp") && ucx.selection->allows_transport("posix");
   if (machine.ucx.empty() && memory_only) ucx.shared_memory = NetMachine::UcxDevice{"memory"};
   machine.shared_memory = std::move(ucx.shared_memory);
   machine.unused_by_ucx = std::move(ucx.unused);
+  return {};
+}
+
+}  // namespace
+
+#ifndef GYRE_HAVE_UCX
+Result<ucx::Devices> ucx::query_devices() { return Error{Code::invalid_usage, "gyre was built without UCX"}; }
+#endif
+#ifndef GYRE_HAVE_VERBS
+std::vector<NetMachine::VerbsPort> verbs::query_ports(const std::filesystem::path& sysfs, const NetFilter&) {
+  std::vector<NetMachine::VerbsPort> ports;
+  for (const auto& [device, number] : sysfs::rdma_ports(sysfs))
+    ports.push_back({fmt::format("{}:{}", device, number), {}, "gyre was built without verbs"});
+  return ports;
+}
+#endif
+
+Result<std::vector<NetDevice>> find_net_devices(const NetFilter& filter, NetUse use) {
+  NetMachine machine;
+  machine.host = this_host();
+  machine.interfaces = GYRE_TRY(read_interfaces());
+  machine.verbs_only = use == NetUse::verbs;
+  if (use != NetUse::ucx) machine.verbs = verbs::query_ports(machine.sysfs, filter);
+  const bool usable = std::ranges::any_of(machine.verbs, [](const auto& port) { return port.obstacle.empty(); });
+  if (use == NetUse::verbs) return choose_net_devices(machine, filter);
+  if (const auto asked = add_ucx(machine); !asked) {
+    if (!usable) return asked.error();
+    log::info("without UCX ({}) there are the devices of verbs", asked.error().what);
+    machine.verbs_only = true;
+  }
   return choose_net_devices(machine, filter);
 }
 

@@ -81,6 +81,15 @@ std::vector<std::string> interfaces_of(const fs::path& device, int port) {
 
 }  // namespace
 
+std::vector<std::pair<std::string, int>> rdma_ports(const fs::path& root) {
+  std::vector<std::pair<std::string, int>> ports;
+  for (const auto& device : entries_of(root / "class/infiniband"))
+    for (const auto& port : entries_of(device / "ports"))
+      if (const int number = whole_number(port.filename(), 10); number > 0 && number <= UINT8_MAX)
+        ports.emplace_back(device.filename(), number);
+  return ports;
+}
+
 RdmaPort rdma_port(const fs::path& root, const std::string& device, int port) {
   const auto folder = root / "class/infiniband" / device;
   const auto port_folder = folder / "ports" / std::to_string(port);

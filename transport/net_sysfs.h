@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace gyre::transport::sysfs {
@@ -17,6 +18,8 @@ struct RdmaPort {
   int mbit_per_s = 0;                   ///< 0: unknown
   std::vector<std::string> interfaces;  ///< of this port, the likeliest first
 };
+/// Device and number of each, in the order of their names.
+std::vector<std::pair<std::string, int>> rdma_ports(const std::filesystem::path& root);
 RdmaPort rdma_port(const std::filesystem::path& root, const std::string& device, int port);
 
 struct Interface {

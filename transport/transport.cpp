@@ -7,11 +7,17 @@
 #ifdef GYRE_HAVE_UCX
 #include "transport/ucx.h"
 #endif
+#ifdef GYRE_HAVE_VERBS
+#include "transport/verbs.h"
+#endif
 
 namespace gyre::transport {
 
 std::vector<Device> devices() {
   std::vector<Device> all{{"shm", "shm", false}};
+#ifdef GYRE_HAVE_VERBS
+  if (every_verbs_port(NetFilter::from_environment())) all.push_back({"verbs", "verbs", true});
+#endif
 #ifdef GYRE_HAVE_UCX
   for (const Device& device : ucx_devices()) all.push_back(device);
 #endif
@@ -20,15 +26,28 @@ std::vector<Device> devices() {
 }
 
 std::string why_not(std::string_view backend) {
+#ifdef GYRE_HAVE_VERBS
+  if (backend == "verbs") {
+    const auto way = every_verbs_port(NetFilter::from_environment());
+    return way ? "verbs can be used" : way.error().what;
+  }
+#endif
 #ifdef GYRE_HAVE_UCX
   if (backend == "ucx") return why_no_ucx();
 #endif
   return fmt::format("this gyre was built without {}", backend);
 }
 
-Result<std::unique_ptr<Worker>> open_worker(const Device& device, Slots slots) {
+Result<std::unique_ptr<Worker>> open_worker(const Device& device, Slots slots, [[maybe_unused]] const Config& config) {
   if (device.backend == "shm") return open_shm_worker(slots);
   if (device.backend == "loopback") return open_loopback_worker(slots);
+#ifdef GYRE_HAVE_VERBS
+  if (device.backend == "verbs") {
+    auto way = GYRE_TRY(every_verbs_port(NetFilter::from_environment()));
+    way.take(config);
+    return open_verbs_worker(slots, way);
+  }
+#endif
 #ifdef GYRE_HAVE_UCX
   if (device.backend == "ucx") return open_ucx_worker(slots);
 #endif

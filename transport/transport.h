@@ -1,6 +1,6 @@
 // What the engine and the plugins need of a way to move bytes, and no more. A Device can open Workers; a Worker owns everything made
 // from it and is used by one thread; two Workers are joined by an Endpoint pair (listen, connect, accept). Backends: loopback (in
-// process, the reference), shm, ucx. Nothing here blocks, sleeps or allocates after an Endpoint is ready; what can't be done now
+// process, the reference), shm, verbs, ucx. Nothing here blocks, sleeps or allocates after an Endpoint is ready; what can't be done now
 // returns null or false and is tried again after Worker::progress().
 //
 // An Endpoint moves messages in one of two ways:
@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/config.h"
 #include "base/result.h"
 
 namespace gyre::transport {
@@ -77,6 +78,12 @@ struct Request {
 
 enum class MemoryKind : uint8_t { host, cuda };
 
+/// A part of a GPU's memory as a file: the driver's descriptor, and where in it the part begins. The caller closes it whenever it likes.
+struct DmaBuf {
+  int fd = -1;
+  uint64_t offset = 0;  ///< bytes
+};
+
 /// Memory known to a Worker's device; registration ends with it.
 class Memory {
  public:
@@ -106,9 +113,21 @@ class Endpoint {
   /// The same, done only when the peer has begun to receive it: a sender that must not run ahead without bound asks for that.
   virtual Request* send_synchronous(uint64_t tag, std::span<const std::byte> data, const Memory* memory) { return send(tag, data, memory); }
   virtual Request* receive(uint64_t /*tag*/, std::span<std::byte> /*data*/, const Memory* /*memory*/) { return nullptr; }
+  /// One of several receives that are waited for together, in a row: `place` of `size`, at most 8. A backend may tell of them at once.
+  struct Group {
+    uint8_t size = 1, place = 0;
+  };
+  virtual Request* receive(uint64_t tag, std::span<std::byte> data, const Memory* memory, Group) { return receive(tag, data, memory); }
   virtual void release(Request*) {}
+  /// Whether send() has no request before the peer has asked to receive the message.
+  virtual bool sends_await_receives() const { return false; }
+  /// How many receives can be asked for now, at least.
+  virtual size_t receive_room() const { return SIZE_MAX; }
   /// Whether memory that is not registered can be moved; else every send and receive names its registration.
   virtual bool takes_any_memory() const { return true; }
+
+  /// Whether it goes on, and finds a dead peer itself, when the network that TCP takes is cut.
+  virtual bool outlives_tcp() const { return false; }
 
   /// Begins the farewell, so that destruction need not wait for it: nothing is sent or received afterwards. True from closed() on: what
   /// was sent is out, or lost with the connection. Moved on by Worker::progress().
@@ -147,6 +166,10 @@ class Worker {
   virtual Result<std::unique_ptr<Endpoint>> connect(std::string_view address, std::string_view hello) = 0;
   /// From any thread, while another uses the worker.
   virtual Result<std::unique_ptr<Memory>> register_memory(std::span<std::byte> region, MemoryKind = MemoryKind::host) = 0;
+  /// The same of GPU memory that comes with a descriptor. Backends that ask the driver themselves do without it.
+  virtual Result<std::unique_ptr<Memory>> register_dmabuf(std::span<std::byte> region, const DmaBuf&) {
+    return register_memory(region, MemoryKind::cuda);
+  }
   /// Makes what was received so far visible to the GPU whose memory this is; `data` lies in it. Null: it is. Given back by
   /// release_flush() once done.
   virtual Result<Request*> flush(const Memory&, const std::byte* /*data*/) { return nullptr; }
@@ -163,7 +186,7 @@ class Worker {
 
 /// Where a Worker can be opened: a value, asked once.
 struct Device {
-  std::string backend;  ///< "loopback", "shm", "ucx"
+  std::string backend;  ///< "loopback", "shm", "verbs", "ucx"
   std::string name;
   bool between_hosts = false;
 };
@@ -172,6 +195,7 @@ struct Device {
 std::vector<Device> devices();
 /// Why a backend is not among them.
 std::string why_not(std::string_view backend);
-Result<std::unique_ptr<Worker>> open_worker(const Device&, Slots);
+/// Verbs: by all usable ports of this machine, so that a connection is spread over them.
+Result<std::unique_ptr<Worker>> open_worker(const Device&, Slots, const Config& = {});
 
 }  // namespace gyre::transport

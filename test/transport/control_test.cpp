@@ -197,6 +197,7 @@ TEST_CASE("control: a connection that was reset has ended, for who reads and for
   }
   CHECK_FALSE(ends.here.ended().empty());
   CHECK_FALSE(ends.here.refused());
+  CHECK(ends.here.silent());
   ends.here.send(1, "nobody hears this");
   CHECK_FALSE(ends.here.receive());
 }

@@ -1,13 +1,14 @@
 #include "test/transport/fake_verbs.h"
 
+#include <endian.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstring>
 #include <cstdlib>
+#include <cstring>
 #include <deque>
 #include <filesystem>
 #include <fstream>
@@ -17,7 +18,7 @@
 #include <vector>
 
 namespace gyre::test {
-namespace {
+namespace fake_verbs {
 
 using transport::verbs::Api;
 
@@ -30,6 +31,7 @@ struct Device : ibv_device {
   FakeTraits traits;
   std::vector<Port> ports;
   bool alive = true;
+  uint64_t sent = 0;  // bytes
 };
 
 struct OpenDevice : ibv_context {
@@ -54,7 +56,8 @@ struct Pair : ibv_qp {
   ibv_qp_attr attributes{};
   std::deque<Send> sends;
   std::deque<ibv_recv_wr> receives;
-  uint64_t sent = 0;  // of all time, to find a Send by its number
+  uint64_t sent = 0;      // of all time
+  uint64_t received = 0;  // of the peer's: what comes out of turn is dropped
 };
 
 struct Packet {
@@ -85,9 +88,11 @@ void write_memory(std::byte* to, const std::vector<std::byte>& data) {
   }
 }
 
-}  // namespace
+}  // namespace fake_verbs
+using namespace fake_verbs;
 
 struct FakeVerbs::State {
+  bool keeps_completions = false;
   mutable std::mutex mutex;
   Api api;
   std::vector<std::unique_ptr<Device>> devices;
@@ -95,6 +100,8 @@ struct FakeVerbs::State {
   std::map<uint32_t, Pair*> pairs;
   std::map<uint32_t, ibv_mr*> regions;
   std::map<uint32_t, int> access;
+  std::map<uint32_t, std::pair<int, uint64_t>> dmabufs;  // descriptor and offset
+  std::vector<std::pair<std::span<const std::byte>, bool>> gpus;
   std::deque<Packet> network;
   std::map<std::string, std::pair<int, int>> failures;  // function: calls until then, errno
   bool held = false;
@@ -116,6 +123,16 @@ struct FakeVerbs::State {
     errno = found->second.second;
     failures.erase(found);
     return true;
+  }
+
+  /// By its address, this memory of a GPU is none.
+  bool is_foreign(const void* data) const {
+    for (const auto& [memory, peer] : gpus) {
+      if (peer || data < memory.data() || data >= memory.data() + memory.size()) continue;
+      errno = EFAULT;
+      return true;
+    }
+    return false;
   }
 
   void tell(const Device& device, ibv_event_type type, uint8_t port) {
@@ -157,7 +174,7 @@ struct FakeVerbs::State {
 
   void acknowledge(const Packet& packet) {
     const auto found = pairs.find(packet.from);
-    if (found == pairs.end() || packet.failed) return;
+    if (found == pairs.end() || packet.failed || found->second->state == IBV_QPS_ERR) return;  // it was refused just now
     Pair& pair = *found->second;
     // Completions are in order: a send that is executed out of turn can't be, since its queue pair's packets are in order.
     Send& send = pair.sends.front();
@@ -186,7 +203,8 @@ struct FakeVerbs::State {
 
   /// At the peer. Waits: it has no receive.
   Fate arrive(Packet& packet, Pair& to) {
-    const bool takes_receive = packet.opcode == IBV_WR_RDMA_WRITE_WITH_IMM || packet.opcode == IBV_WR_SEND || packet.opcode == IBV_WR_SEND_WITH_IMM;
+    const bool takes_receive =
+        packet.opcode == IBV_WR_RDMA_WRITE_WITH_IMM || packet.opcode == IBV_WR_SEND || packet.opcode == IBV_WR_SEND_WITH_IMM;
     if (takes_receive && to.receives.empty()) return Fate::waits;
     const bool to_receive = packet.opcode == IBV_WR_SEND || packet.opcode == IBV_WR_SEND_WITH_IMM;
     std::byte* place = nullptr;
@@ -236,15 +254,17 @@ struct FakeVerbs::State {
     if (!sender) packet.failed = true;
     if (held) return sender && !packet.failed ? again(packet, IBV_WC_RETRY_EXC_ERR, from->second->attributes.retry_cnt) : Fate::waits;
     const bool passes = sender && port(*from->second).passes;
-    const bool takes = to != pairs.end() && port(*to->second).passes && (to->second->state == IBV_QPS_RTR || to->second->state == IBV_QPS_RTS) &&
+    const bool takes = to != pairs.end() && port(*to->second).passes &&
+                       (to->second->state == IBV_QPS_RTR || to->second->state == IBV_QPS_RTS) &&
                        to->second->attributes.dest_qp_num == packet.from;
-    if (packet.failed && !takes) return Fate::gone;
+    if (packet.failed && (!takes || packet.number != to->second->received)) return Fate::gone;
     if (!packet.failed && (!passes || !takes)) return again(packet, IBV_WC_RETRY_EXC_ERR, from->second->attributes.retry_cnt);
     if (arrive(packet, *to->second) == Fate::waits) {
       if (packet.failed) return Fate::gone;
       const auto retries = from->second->attributes.rnr_retry;
       return retries == 7 ? Fate::waits : again(packet, IBV_WC_RNR_RETRY_EXC_ERR, retries);
     }
+    ++to->second->received;
     if (sender && !port(*from->second).acknowledges)
       refuse(packet, IBV_WC_RETRY_EXC_ERR);
     else
@@ -286,7 +306,7 @@ Made* made(Made* handle, Base) {
 ibv_device** get_device_list(int* count) {
   std::lock_guard lock(state->mutex);
   if (state->fails("get_device_list")) return nullptr;
-  auto** list = new ibv_device*[state->devices.size() + 1]{};
+  auto** list = new ibv_device* [state->devices.size() + 1] {};
   for (size_t i = 0; i < state->devices.size(); ++i) list[i] = state->devices[i].get();
   if (count) *count = static_cast<int>(state->devices.size());
   ++state->handles;
@@ -336,8 +356,10 @@ int post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad) {
       if (inlined) ++state->counts.inlined;
     }
     ++state->counts.sends;
+    static_cast<OpenDevice*>(pair.context)->of->sent += bytes;
     const bool signaled = (wr->send_flags & IBV_SEND_SIGNALED) != 0 || pair.made.sq_sig_all != 0;
     if (signaled) ++state->counts.signaled;
+    if (wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM) ++state->counts.immediates;
     if (pair.state == IBV_QPS_ERR) {
       state->complete(pair.send_cq, state->completion(pair, wr->wr_id, IBV_WC_WR_FLUSH_ERR));
       continue;
@@ -411,8 +433,8 @@ int query_device(ibv_context* context, ibv_device_attr* attributes) {
   if (state->fails("query_device")) return errno;
   *attributes = {};
   attributes->max_qp = 1 << 17;
-  attributes->max_qp_wr = 1 << 15;
-  attributes->max_cqe = 1 << 22;
+  attributes->max_qp_wr = static_cast<OpenDevice*>(context)->of->traits.max_qp_wr;
+  attributes->max_cqe = static_cast<OpenDevice*>(context)->of->traits.max_cqe;
   attributes->max_sge = 30;
   attributes->max_mr_size = UINT64_MAX;
   attributes->phys_port_cnt = static_cast<uint8_t>(static_cast<OpenDevice*>(context)->of->traits.ports);
@@ -428,17 +450,19 @@ int query_port(ibv_context* context, uint8_t number, _compat_ibv_port_attr* comp
   attributes->state = port.up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
   attributes->max_mtu = attributes->active_mtu = IBV_MTU_4096;
   attributes->gid_tbl_len = 4;
-  attributes->pkey_tbl_len = 1;
-  attributes->max_msg_sz = 1U << 30;
-  attributes->lid = device.traits.link_layer == IBV_LINK_LAYER_INFINIBAND ? 7 : 0;
+  attributes->pkey_tbl_len = static_cast<uint16_t>(device.traits.pkeys.size());
+  attributes->phys_state = port.up ? 5 : 2;
+  attributes->max_msg_sz = device.traits.max_message;
+  attributes->lid = device.traits.link_layer == IBV_LINK_LAYER_INFINIBAND ? device.traits.lid : 0;
   attributes->link_layer = device.traits.link_layer;
-  attributes->active_speed = 32;
-  attributes->active_width = 2;
+  attributes->active_speed = device.traits.speed;
+  attributes->active_width = device.traits.width;
   return 0;
 }
 
-int query_pkey(ibv_context*, uint8_t, int, __be16* key) {
-  *key = 0xffff;
+int query_pkey(ibv_context* context, uint8_t, int index, __be16* key) {
+  std::lock_guard lock(state->mutex);
+  *key = htobe16(static_cast<OpenDevice*>(context)->of->traits.pkeys.at(static_cast<size_t>(index)));
   return 0;
 }
 
@@ -489,17 +513,35 @@ ibv_mr* add_region(ibv_pd* domain, void* data, size_t bytes, int access) {
 
 ibv_mr* reg_mr(ibv_pd* domain, void* data, size_t bytes, int access) {
   std::lock_guard lock(state->mutex);
-  return state->fails("reg_mr") ? nullptr : add_region(domain, data, bytes, access);
+  return state->fails("reg_mr") || state->is_foreign(data) ? nullptr : add_region(domain, data, bytes, access);
 }
 
 ibv_mr* reg_mr_iova2(ibv_pd* domain, void* data, size_t bytes, uint64_t, unsigned access) {
   std::lock_guard lock(state->mutex);
-  return state->fails("reg_mr") ? nullptr : add_region(domain, data, bytes, static_cast<int>(access));
+  return state->fails("reg_mr") || state->is_foreign(data) ? nullptr : add_region(domain, data, bytes, static_cast<int>(access));
+}
+
+ibv_mr* reg_dmabuf_mr(ibv_pd* domain, uint64_t offset, size_t bytes, uint64_t address, int fd, int access) {
+  std::lock_guard lock(state->mutex);
+  if (state->fails("reg_dmabuf_mr")) return nullptr;
+  if (!static_cast<OpenDevice*>(domain->context)->of->traits.dmabuf)
+    errno = EOPNOTSUPP;
+  else if (fd < 0)
+    errno = EBADF;
+  else if ((offset ^ address) % 4096 != 0)
+    errno = EINVAL;
+  else {
+    ibv_mr* region = add_region(domain, reinterpret_cast<void*>(address), bytes, access);
+    state->dmabufs[region->lkey] = {fd, offset};
+    return region;
+  }
+  return nullptr;
 }
 
 int dereg_mr(ibv_mr* region) {
   std::lock_guard lock(state->mutex);
   state->regions.erase(region->lkey);
+  state->dmabufs.erase(region->lkey);
   --state->handles;
   delete region;
   return 0;
@@ -553,7 +595,8 @@ int modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) {
   auto& pair = *static_cast<Pair*>(qp);
   if ((mask & IBV_QP_STATE) == 0) return EINVAL;
   constexpr int to_init = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
-  constexpr int to_rtr = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+  constexpr int to_rtr =
+      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
   constexpr int to_rts = IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
   auto& own = pair.attributes;
   switch (attributes->qp_state) {
@@ -595,9 +638,10 @@ int query_qp(ibv_qp* qp, ibv_qp_attr* attributes, int, ibv_qp_init_attr* made_as
 int destroy_qp(ibv_qp* qp) {
   std::lock_guard lock(state->mutex);
   auto* pair = static_cast<Pair*>(qp);
-  // Completions that were not polled go with it; what it has sent does not.
-  for (auto* queue : {static_cast<Queue*>(pair->send_cq), static_cast<Queue*>(pair->recv_cq)})
-    std::erase_if(queue->completions, [&](const ibv_wc& wc) { return wc.qp_num == pair->qp_num; });
+  // Completions that were not polled go with it, on most devices; what it has sent does not.
+  if (!state->keeps_completions)
+    for (auto* queue : {static_cast<Queue*>(pair->send_cq), static_cast<Queue*>(pair->recv_cq)})
+      std::erase_if(queue->completions, [&](const ibv_wc& wc) { return wc.qp_num == pair->qp_num; });
   state->pairs.erase(pair->qp_num);
   --state->handles;
   delete pair;
@@ -620,6 +664,7 @@ Api table() {
   api.dealloc_pd = dealloc_pd;
   api.reg_mr = reg_mr;
   api.reg_mr_iova2 = reg_mr_iova2;
+  api.reg_dmabuf_mr = reg_dmabuf_mr;
   api.dereg_mr = dereg_mr;
   api.create_cq = create_cq;
   api.destroy_cq = destroy_cq;
@@ -656,8 +701,10 @@ void FakeVerbs::add_device(const std::string& name, FakeTraits traits) {
     const auto shown = std::filesystem::path(sysfs_) / "class/infiniband" / name / "ports" / std::to_string(port);
     std::filesystem::create_directories(shown / "gids");
     std::filesystem::create_directories(shown / "gid_attrs/types");
-    std::ofstream(shown / "gids/0") << "0000:0000:0000:0000:0000:ffff:0a07:" << std::hex << 0x100 + state_->devices.size() << '\n';
-    std::ofstream(shown / "gid_attrs/types/0") << "RoCE v2\n";
+    const bool infiniband = traits.link_layer == IBV_LINK_LAYER_INFINIBAND;
+    std::ofstream(shown / "gids/0") << (infiniband ? "fe80:0000:0000:0000:0002:c903:0000:" : "0000:0000:0000:0000:0000:ffff:0a07:")
+                                    << std::hex << 0x100 + state_->devices.size() << '\n';
+    std::ofstream(shown / "gid_attrs/types/0") << (infiniband ? "IB/RoCE v1\n" : "RoCE v2\n");
   }
   state_->devices.push_back(std::move(device));
 }
@@ -691,6 +738,25 @@ void FakeVerbs::kill(const std::string& name) {
   state_->tell(device, IBV_EVENT_DEVICE_FATAL, 0);
 }
 
+void FakeVerbs::tell(const std::string& device, ibv_event_type type, uint8_t port) {
+  std::lock_guard lock(state_->mutex);
+  state_->tell(state_->device(device), type, port);
+}
+
+void FakeVerbs::tell_of_pair(const std::string& device, ibv_event_type type, uint32_t pair) {
+  std::lock_guard lock(state_->mutex);
+  state_->tell(state_->device(device), type, 0);
+  for (OpenDevice* context : state_->open)
+    if (context->of == &state_->device(device)) context->events.back().element.qp = state_->pairs.at(pair);
+}
+
+void FakeVerbs::set_gid(const std::string& device, int index, const std::string& gid, const std::string& type, uint8_t port) {
+  const auto shown = std::filesystem::path(sysfs_) / "class/infiniband" / device / "ports" / std::to_string(port);
+  std::ofstream(shown / "gids" / std::to_string(index)) << gid << '\n';
+  std::ofstream(shown / "gid_attrs/types" / std::to_string(index)) << type << '\n';
+  tell(device, IBV_EVENT_GID_CHANGE, port);
+}
+
 void FakeVerbs::lose_acknowledgements(const std::string& device, uint8_t port) {
   std::lock_guard lock(state_->mutex);
   state_->port(device, port).acknowledges = false;
@@ -712,9 +778,35 @@ void FakeVerbs::fail(const std::string& function, int error, int nth) {
   state_->failures[function] = {nth, error};
 }
 
+void FakeVerbs::add_gpu(std::span<const std::byte> memory, bool peer_memory) {
+  std::lock_guard lock(state_->mutex);
+  state_->gpus.emplace_back(memory, peer_memory);
+  if (!peer_memory) return;
+  std::filesystem::create_directories(sysfs_ + "/module/nvidia_peermem");
+  std::ofstream(sysfs_ + "/module/nvidia_peermem/version") << "570.86\n";
+}
+
+std::vector<FakeVerbs::Region> FakeVerbs::regions() const {
+  std::lock_guard lock(state_->mutex);
+  std::vector<Region> all;
+  for (const auto& [key, region] : state_->regions) {
+    const auto buf = state_->dmabufs.find(key);
+    const auto [fd, offset] = buf == state_->dmabufs.end() ? std::pair(-1, uint64_t{0}) : buf->second;
+    all.push_back({reinterpret_cast<uint64_t>(region->addr), region->length, offset, fd, state_->access.at(key)});
+  }
+  return all;
+}
+
+void FakeVerbs::keep_completions() { state_->keeps_completions = true; }
+
 FakeCounts FakeVerbs::counts() const {
   std::lock_guard lock(state_->mutex);
   return state_->counts;
+}
+
+uint64_t FakeVerbs::bytes_of(const std::string& device) const {
+  std::lock_guard lock(state_->mutex);
+  return state_->device(device).sent;
 }
 
 int FakeVerbs::open_handles() const {

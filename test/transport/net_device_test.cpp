@@ -393,3 +393,33 @@ TEST_CASE("interfaces that share a NIC's address are ports of one chip") {
   CHECK(found[2].guid != found[0].guid);
   CHECK(found[2].port == 1);
 }
+
+TEST_CASE("a NIC is listed once, by whoever can use it, and says whether verbs can") {
+  InventedMachine machine;
+  machine.has_address("eth0", "192.0.2.2");
+  machine.rdma("mlx5_0", 1, "0000:00:05.0", "0c42:a103:00b5:4f1c", "100 Gb/sec (4X EDR)");
+  machine.rdma("mlx5_1", 1, "0000:00:06.0", "0c42:a103:00b5:4f1d", "100 Gb/sec (4X EDR)");
+  machine.rdma("mlx5_2", 1, "0000:00:07.0", "0c42:a103:00b5:4f1e", "100 Gb/sec (4X EDR)");
+  machine.facts.ucx.pop_back();  // which UCX_NET_DEVICES leaves out
+  machine.facts.verbs = {{"mlx5_0:1", "RoCE v2 192.0.2.2", ""}, {"mlx5_1:1", "", "no GID fits"}, {"mlx5_2:1", "RoCE v2 192.0.2.4", ""}};
+  const auto found = machine.devices();
+  REQUIRE(found.size() == 3);
+  CHECK((found[0].ucx && found[0].verbs && found[0].verbs_words == "RoCE v2 192.0.2.2"));
+  CHECK((found[1].ucx && !found[1].verbs && found[1].verbs_words == "no GID fits"));
+  CHECK((!found[2].ucx && found[2].verbs && found[2].mbit_per_s == 100000));
+}
+
+TEST_CASE("where verbs alone may be used and can't, the error says of each port why") {
+  InventedMachine machine;
+  machine.has_address("eth0", "192.0.2.2");
+  machine.facts.verbs_only = true;
+  const auto none = choose_net_devices(machine.facts, {});
+  REQUIRE_FALSE(none);
+  CHECK(none.error().what.find("there is none in ") != std::string::npos);
+  machine.rdma("mlx5_0", 1, "0000:00:05.0", "0c42:a103:00b5:4f1c", "100 Gb/sec (4X EDR)");
+  machine.facts.ucx.clear();
+  machine.facts.verbs = {{"mlx5_0:1", "", "no GID fits"}};
+  const auto unfit = choose_net_devices(machine.facts, {});
+  REQUIRE_FALSE(unfit);
+  CHECK(unfit.error().what == "verbs can use no RDMA port of this machine: mlx5_0:1: no GID fits");
+}

@@ -44,8 +44,8 @@ void pass_messages(Worker& worker) {
   await(worker, [&] { return *left->ready() && *right->ready(); });
   for (const size_t bytes : {size_t{1}, size_t{4} << 20}) {
     std::vector<std::byte> out(bytes, std::byte{7}), in(bytes);
-    auto* receive = right->receive(bytes, in);
-    auto* send = left->send(bytes, out);
+    auto* receive = right->receive(bytes, in, nullptr);
+    auto* send = left->send(bytes, out, nullptr);
     await(worker, [&] { return send->done && receive->done; });
     CHECK(send->failure == nullptr);
     CHECK(receive->failure == nullptr);

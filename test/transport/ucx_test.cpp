@@ -245,7 +245,8 @@ TEST_CASE("ucx between two processes: a peer that is killed is a failure within 
         fprintf(stderr, "seen after %.2f s: %s\n", std::chrono::duration<double>(waited()).count(), worker->failure()->what.c_str());
         while (!receive->done && waited() < std::chrono::seconds(5) * slow) worker->progress();
         if (!receive->failure) throw std::runtime_error("the receive did not fail");
-        if (auto* refused = endpoint->send(1, data, nullptr); !refused || !refused->failure) throw std::runtime_error("a later send is not refused");
+        if (auto* refused = endpoint->send(1, data, nullptr); !refused || !refused->failure)
+          throw std::runtime_error("a later send is not refused");
         endpoint.reset();
         worker.reset();
         if (waited() > std::chrono::seconds(8) * slow) throw std::runtime_error("closing took too long");
@@ -317,8 +318,8 @@ TEST_CASE("ucx: one worker can be both sides, with two listeners") {
   CHECK(at_second->hello() == "second");
   CHECK_FALSE(worker->connect(first->address(), std::string(65, 'x')));
   std::byte sent{7}, received{};
-  auto* r = at_first->receive(1, {&received, 1});
-  auto* s = to_first->send(1, {&sent, 1});
+  auto* r = at_first->receive(1, {&received, 1}, nullptr);
+  auto* s = to_first->send(1, {&sent, 1}, nullptr);
   await(*worker, "message", [&] { return r->done && s->done; });
   CHECK(received == sent);
 }
@@ -331,10 +332,10 @@ TEST_CASE("ucx: an endpoint has a fixed number of requests, and a closed one lea
   for (auto* e : {&left, &right}) await(*worker, "ready", [&] { return must((*e)->ready()); });
   std::vector<std::byte> data(1 << 20);
   int taken = 0;
-  while (right->receive(1, data) != nullptr) ++taken;
+  while (right->receive(1, data, nullptr) != nullptr) ++taken;
   CHECK(taken >= 256);
   CHECK(taken < 1000);
-  for (int i = 0; i < 10; ++i) CHECK(left->send(2, data) != nullptr);  // never received
+  for (int i = 0; i < 10; ++i) CHECK(left->send(2, data, nullptr) != nullptr);  // never received
 }
 
 TEST_CASE("ucx message: decodes what it encoded, and refuses every cut and every changed byte") {
@@ -393,7 +394,8 @@ TEST_CASE("ucx: hellos that are garbage are dropped, and the listener goes on") 
   });
   CHECK(right->hello() == "a good one");
   std::byte bytes[2]{};
-  Request* all[]{right->receive(1, {bytes, 1}), left->receive(1, {bytes + 1, 1}), right->send(1, {}), left->send(1, {})};
+  Request* all[]{right->receive(1, {bytes, 1}, nullptr), left->receive(1, {bytes + 1, 1}, nullptr), right->send(1, {}, nullptr),
+                 left->send(1, {}, nullptr)};
   for (auto* r : all) {
     await(*worker, "message", [&] {
       stranger->progress();

@@ -1,5 +1,9 @@
 // The verbs backend's endpoints, over devices inside the program and TCP of this host.
+#include <sys/socket.h>
+
+#include <array>
 #include <atomic>
+#include <functional>
 #include <future>
 #include <thread>
 #include <utility>
@@ -10,6 +14,7 @@
 #include "test/transport/fifo_traffic.h"
 #include "test/transport/loopback_address.h"
 #include "transport/control.h"
+#include "transport/loopback_posted.h"
 #include "transport/verbs.h"
 
 namespace gyre::test {
@@ -26,11 +31,14 @@ VerbsWay way(const FakeVerbs& fake, const std::string& prefix, int rails) {
 }
 
 struct Joined {
-  explicit Joined(int rails = 1, Slots slots = {}) {
-    for (const char* prefix : {"a", "b"})
-      for (int i = 0; i < rails; ++i) fake.add_device(prefix + std::to_string(i));
-    a_worker = *open_verbs_worker(slots, way(fake, "a", rails));
-    b_worker = *open_verbs_worker(slots, way(fake, "b", rails));
+  explicit Joined(int rails = 1, Slots slots = {}, bool falls_back = false, bool confirms = false, const FakeTraits& traits = {}) {
+    for (const char* prefix : {"a", "b"}) {
+      for (int i = 0; i < rails; ++i) fake.add_device(prefix + std::to_string(i), traits);
+      VerbsWay by = way(fake, prefix, rails);
+      by.confirm = confirms;
+      if (falls_back) by.open_fallback = [] { return open_posted_loopback_worker({}, 5); };
+      (*prefix == 'a' ? a_worker : b_worker) = *open_verbs_worker(slots, by);
+    }
   }
   void join() {
     auto listener = *a_worker->listen();
@@ -50,6 +58,18 @@ struct Joined {
   std::unique_ptr<Endpoint> a, b;
 };
 
+// Every TCP connection of this process, as a host does that has forgotten them.
+void reset_connections() {
+  for (int fd = 0; fd < 1024; ++fd) {
+    sockaddr_storage peer{};
+    socklen_t length = sizeof peer;
+    if (::getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &length) != 0 || peer.ss_family == AF_UNIX) continue;
+    sockaddr nobody{};
+    nobody.sa_family = AF_UNSPEC;
+    REQUIRE(::connect(fd, &nobody, sizeof nobody) == 0);
+  }
+}
+
 }  // namespace
 
 TEST_CASE("two workers join, and the accepting one has heard the hello") {
@@ -59,36 +79,91 @@ TEST_CASE("two workers join, and the accepting one has heard the hello") {
   CHECK(joined.b->hello() == "who I am");
 }
 
-TEST_CASE("a fifo over verbs carries random traffic both ways, each end in a thread of its own") {
+namespace {
+
+/// Each end in a thread of its own; `meanwhile` is called with the number of messages that have come to the first.
+void traffic_both_ways(
+    Joined& joined, const std::function<void(uint64_t)>& meanwhile = [](uint64_t) {}) {
+  std::atomic<int> finished = 0;
+  const auto run = [&](Worker& worker, Endpoint& endpoint, uint64_t out, uint64_t in) -> std::string {
+    constexpr uint64_t messages = 200;
+    uint64_t sent = 0, announced = 0, received = 0;
+    std::array<std::vector<std::vector<std::byte>>, 3> all;
+    for (const uint64_t seed : {out, in})
+      for (uint64_t i = 0; i < messages; ++i) all[seed].push_back(message(seed, i, 70000));
+    Fifo& fifo = endpoint.fifo();
+    bool told = false;
+    while (finished < 2) {
+      if (worker.progress() == 0) std::this_thread::yield();
+      if (worker.failure()) return finished = 2, worker.failure()->what;
+      if (sent < messages && send(fifo, 5, all[out][sent])) ++sent;
+      // Announced before it can be shown; its length is known to both ends.
+      while (announced < messages && fifo.expect(5, nullptr, all[in][announced].size())) ++announced;
+      if (out == 1) meanwhile(received);
+      if (const Arrival arrival = fifo.front(); arrival.data != nullptr) {
+        if (!is(arrival, 5, all[in][received])) return finished = 2, "message " + std::to_string(received) + " is wrong";
+        fifo.pop();
+        ++received;
+      }
+      if (sent == messages && received == messages && !std::exchange(told, true)) ++finished;
+    }
+    return {};
+  };
+  auto other = std::async(std::launch::async, [&] { return run(*joined.b_worker, *joined.b, 2, 1); });
+  const std::string own = run(*joined.a_worker, *joined.a, 1, 2);
+  CHECK(own == "");
+  CHECK(other.get() == "");
+}
+
+}  // namespace
+
+TEST_CASE("a fifo over verbs carries random traffic both ways") {
   for (const int rails : {1, 2}) {
     Joined joined(rails, {8, 70000});
     joined.join();
-    std::atomic<int> finished = 0;
-    const auto run = [&](Worker& worker, Endpoint& endpoint, uint64_t out, uint64_t in) -> std::string {
-      constexpr uint64_t messages = 300;
-      uint64_t sent = 0, announced = 0, received = 0;
-      Fifo& fifo = endpoint.fifo();
-      bool told = false;
-      while (finished < 2) {
-        if (worker.progress() == 0) std::this_thread::yield();
-        if (worker.failure()) return finished = 2, worker.failure()->what;
-        if (sent < messages && send(fifo, 5, message(out, sent, 70000))) ++sent;
-        // Announced before it can be shown; its length is known to both ends.
-        while (announced < messages && fifo.expect(5, nullptr, message(in, announced, 70000).size())) ++announced;
-        if (const Arrival arrival = fifo.front(); arrival.data != nullptr) {
-          if (!is(arrival, 5, message(in, received, 70000))) return finished = 2, "message " + std::to_string(received) + " is wrong";
-          fifo.pop();
-          ++received;
-        }
-        if (sent == messages && received == messages && !std::exchange(told, true)) ++finished;
-      }
-      return {};
-    };
-    auto other = std::async(std::launch::async, [&] { return run(*joined.b_worker, *joined.b, 2, 1); });
-    const std::string own = run(*joined.a_worker, *joined.a, 1, 2);
-    CHECK(own.empty());
-    CHECK(other.get().empty());
+    traffic_both_ways(joined);
   }
+}
+
+TEST_CASE("when its last path has failed, a connection goes on over TCP, and over the path again when that is back") {
+  for (const int rails : {1, 2}) {
+    Joined joined(rails, {8, 70000}, true);
+    joined.join();
+    bool cut = false;
+    traffic_both_ways(joined, [&](uint64_t received) {
+      if (received < 100 || std::exchange(cut, true)) return;
+      for (int rail = 0; rail < rails; ++rail) joined.fake.cut("a" + std::to_string(rail));
+    });
+    CHECK(cut);
+    const auto before = joined.fake.counts();
+    traffic_both_ways(joined);
+    CHECK(joined.fake.counts().immediates == before.immediates);
+    for (int rail = 0; rail < rails; ++rail) joined.fake.restore("a" + std::to_string(rail));
+    REQUIRE(becomes([&] { return traffic_both_ways(joined), joined.fake.counts().immediates > before.immediates + 100; }));
+    CHECK(joined.a_worker->failure() == nullptr);
+    CHECK(joined.b_worker->failure() == nullptr);
+  }
+}
+
+TEST_CASE("who has no path left and closes is not taken for lost") {
+  Joined joined(1, {}, true);
+  joined.join();
+  std::byte data[8]{};
+  auto memory = *joined.a_worker->register_memory(data);
+  joined.fake.cut_path("a0");
+  Request* receive = joined.a->receive(1, data, memory.get());
+  Request* other = joined.a->receive(2, data, memory.get());
+  auto sender_memory = *joined.b_worker->register_memory(data);
+  Request* send = nullptr;
+  REQUIRE(becomes([&] { return joined.progress(), (send = joined.b->send(1, data, sender_memory.get())) != nullptr; }));
+  joined.b->start_close();
+  REQUIRE(becomes([&] { return joined.progress(), joined.b->closed(); }));
+  joined.b.reset();
+  REQUIRE(becomes([&] { return joined.progress(), other->done; }));
+  CHECK(receive->done);
+  CHECK(receive->failure == nullptr);
+  CHECK(other->failure == std::string("the peer closed the connection"));
+  CHECK(joined.a_worker->failure() == nullptr);
 }
 
 TEST_CASE("who closes is told from who is lost") {
@@ -106,6 +181,123 @@ TEST_CASE("who closes is told from who is lost") {
   CHECK(joined.a_worker->failure() == nullptr);
 }
 
+// One end gives TCP up while a rail is cut; when that is back, its host answers the other's with a reset.
+TEST_CASE("a connection with several paths outlives a reset of its TCP connection, and one with a single path does not") {
+  const int rails = GENERATE(1, 2);
+  Joined joined(rails);
+  joined.join();
+  reset_connections();
+  for (int i = 0; i < 10'000; ++i) joined.progress();
+  if (rails == 1) {
+    CHECK(joined.a->failure() != nullptr);
+    return;
+  }
+  REQUIRE(joined.a->failure() == nullptr);
+  std::byte from[8]{std::byte{7}}, to[8]{};
+  auto memory = *joined.a_worker->register_memory(to), sent_memory = *joined.b_worker->register_memory(from);
+  Request* receive = joined.a->receive(1, to, memory.get());
+  Request* send = nullptr;
+  REQUIRE(becomes([&] {
+    joined.progress();
+    if (!send) send = joined.b->send(1, from, sent_memory.get());
+    return send && send->done && receive->done;
+  }));
+  CHECK(to[0] == from[0]);
+}
+
+TEST_CASE("a path that does not carry is found before a connection is ready") {
+  Joined joined(2);
+  joined.fake.cut_path("a0");
+  joined.join();
+  std::vector<std::byte> data(100000);
+  auto memory = *joined.a_worker->register_memory(data), sent = *joined.b_worker->register_memory(data);
+  Request* receive = joined.a->receive(1, data, memory.get());
+  Request* send = nullptr;
+  REQUIRE(becomes([&] { return joined.progress(), (send = joined.b->send(1, data, sent.get())) != nullptr; }));
+  CHECK(becomes([&] { return joined.progress(), send->done && receive->done; }));
+  CHECK(receive->failure == nullptr);
+}
+
+TEST_CASE("a connection of which no path carries is never ready, and says why") {
+  Joined alone;
+  alone.fake.cut_path("a0");
+  auto listener = *alone.a_worker->listen();
+  alone.b = *alone.b_worker->connect(listener->address(), "");
+  REQUIRE(becomes([&] {
+    alone.progress();
+    if (!alone.a) alone.a = *listener->accept();
+    return alone.a && !alone.a->ready() && !alone.b->ready();
+  }));
+  CHECK(alone.b->ready().error().what.find("b0:1 to 127.0.0.1") == 0);
+  CHECK(alone.b_worker->failure() == nullptr);
+}
+
+TEST_CASE("who closes waits for its confirmations to be there") {
+  Joined joined(1, {}, false, true);
+  joined.join();
+  std::byte data[8]{}, sent[8]{};
+  auto memory = *joined.b_worker->register_memory(data, MemoryKind::host),
+       sent_memory = *joined.a_worker->register_memory(sent, MemoryKind::host);
+  Request* receive = joined.b->receive(1, data, memory.get());
+  Request* send = nullptr;
+  REQUIRE(becomes([&] { return joined.progress(), (send = joined.a->send(1, sent, sent_memory.get())) != nullptr; }));
+  REQUIRE(becomes([&] { return (void)joined.a_worker->progress(), (void)joined.b_worker->progress(), receive->done; }));
+  joined.fake.hold(true);
+  joined.b->start_close();
+  CHECK(!joined.b->closed());
+  joined.fake.hold(false);
+  REQUIRE(becomes([&] { return joined.progress(), joined.b->closed(); }));
+  joined.b.reset();
+  CHECK(becomes([&] { return joined.progress(), send->done; }));
+  CHECK(send->failure == nullptr);
+}
+
+TEST_CASE("a path that can't be joined leaves the connection to the others") {
+  Joined joined(2);
+  joined.fake.fail("modify_qp", ETIMEDOUT, 5);  // the first after those that make four queue pairs
+  joined.join();
+  std::byte data[8]{}, sent[8]{};
+  auto memory = *joined.b_worker->register_memory(data, MemoryKind::host),
+       sent_memory = *joined.a_worker->register_memory(sent, MemoryKind::host);
+  Request* receive = joined.b->receive(1, data, memory.get());
+  Request* send = nullptr;
+  REQUIRE(becomes([&] { return joined.progress(), (send = joined.a->send(1, sent, sent_memory.get())) != nullptr; }));
+  CHECK(becomes([&] { return joined.progress(), send->done && receive->done; }));
+  CHECK(send->failure == nullptr);
+}
+
+TEST_CASE("progress of its worker sees a farewell out") {
+  Joined joined;
+  joined.join();
+  joined.b->start_close();
+  REQUIRE(becomes([&] { return joined.progress(), joined.a->failure() != nullptr; }));
+  CHECK(joined.a->failure() == std::string("the peer closed the connection"));
+}
+
+TEST_CASE("what a peer had received when it closed is sent, though its last acknowledgement was lost") {
+  Joined joined;
+  joined.join();
+  std::byte data[8]{};
+  auto memory = *joined.a_worker->register_memory(data), sent_memory = *joined.b_worker->register_memory(data);
+  Request* receive = joined.a->receive(1, data, memory.get());
+  Request* send = nullptr;
+  joined.fake.lose_acknowledgements("b0");
+  REQUIRE(becomes([&] {
+    (void)joined.a_worker->progress();
+    if (!send) send = joined.b->send(1, data, sent_memory.get());
+    return receive->done;
+  }));
+  CHECK(receive->failure == nullptr);
+  joined.a->start_close();
+  REQUIRE(becomes([&] { return (void)joined.a_worker->progress(), joined.a->closed(); }));
+  joined.a.reset();
+  REQUIRE(becomes([&] { return (void)joined.b_worker->progress(), send->done; }));
+  CHECK(send->failure == nullptr);
+  CHECK(becomes([&] { return (void)joined.b_worker->progress(), joined.b->failure() != nullptr; }));
+  CHECK(joined.b->failure() == std::string("the peer closed the connection"));
+  CHECK(joined.b_worker->failure() == nullptr);
+}
+
 TEST_CASE("a lost peer is a failure of the worker that names its address") {
   Joined joined;
   joined.join();
@@ -116,6 +308,28 @@ TEST_CASE("a lost peer is a failure of the worker that names its address") {
   REQUIRE(becomes([&] { return joined.progress(), receive->done; }));
   REQUIRE(joined.a_worker->failure() != nullptr);
   CHECK(joined.a_worker->failure()->what.find("127.0.0.1:") != std::string::npos);
+}
+
+TEST_CASE("completions that outlive their connection reach nobody") {
+  Joined joined;
+  joined.fake.keep_completions();
+  std::byte data[8]{};
+  auto memory = *joined.a_worker->register_memory(data, MemoryKind::host);
+  for (int i = 0; i < 3; ++i) {
+    joined.join();
+    REQUIRE(joined.a->receive(1, data, memory.get()) != nullptr);
+    joined.a->break_off("the test is over");
+    joined.b->break_off("the test is over");
+    joined.a.reset();
+    joined.b.reset();
+  }
+  joined.join();
+  Request* receive = joined.a->receive(1, data, memory.get());
+  auto sent = *joined.b_worker->register_memory(data, MemoryKind::host);
+  Request* send = nullptr;
+  REQUIRE(becomes([&] { return joined.progress(), (send = joined.b->send(1, data, sent.get())) != nullptr; }));
+  CHECK(becomes([&] { return joined.progress(), send->done && receive->done; }));
+  CHECK(receive->bytes == sizeof data);
 }
 
 TEST_CASE("workers of different geometry refuse each other, and both say why") {
@@ -163,6 +377,146 @@ TEST_CASE("an address that is none, and ports that are none, are errors") {
   CHECK(worker->connect("junk", "").error().code == Code::invalid_argument);
   CHECK(open_verbs_worker({}, way(fake, "c", 1)).error().what == "there is no RDMA device c0; there are a0");
   CHECK(open_verbs_worker({}, way(fake, "a", 0)).error().what == "a connection has 1 to 8 ports, not 0");
+}
+
+TEST_CASE("a receive for which there was no room is told of as soon as there is") {
+  FakeTraits traits;
+  traits.max_qp_wr = 128;
+  Joined joined(1, {}, false, false, traits);
+  joined.join();
+  std::byte data[8]{}, sent[8]{};
+  auto memory = *joined.a_worker->register_memory(data, MemoryKind::host);
+  auto sent_memory = *joined.b_worker->register_memory(sent, MemoryKind::host);
+  joined.fake.hold(true);
+  for (uint64_t i = 0; i < 200; ++i) REQUIRE(joined.a->receive(i, data, memory.get()) != nullptr);
+  joined.fake.hold(false);
+  int calls = 0;
+  while (calls < 100000 && !joined.b->send(199, sent, sent_memory.get())) {
+    joined.progress();
+    ++calls;
+  }
+  CHECK(calls < 300);
+}
+
+TEST_CASE("pieces for which there was no room are sent as soon as there is") {
+  FakeTraits traits;
+  traits.max_qp_wr = 128;
+  traits.max_message = 4096;
+  Joined joined(1, {}, false, false, traits);
+  joined.join();
+  std::vector<std::byte> data(16UL * 4096), sent(16UL * 4096);
+  auto memory = *joined.a_worker->register_memory(data, MemoryKind::host);
+  auto sent_memory = *joined.b_worker->register_memory(sent, MemoryKind::host);
+  std::vector<Request*> receives, sends;
+  for (uint64_t i = 0; i < 10; ++i) receives.push_back(joined.a->receive(i, data, memory.get()));
+  for (int i = 0; i < 100; ++i) joined.progress();
+  joined.fake.hold(true);
+  while (Request* send = joined.b->send(sends.size(), sent, sent_memory.get())) sends.push_back(send);
+  CHECK(sends.size() == 8);
+  joined.fake.hold(false);
+  int calls = 0;
+  while (calls < 100000 && !(sends.back()->done && receives[sends.size() - 1]->done)) {
+    joined.progress();
+    ++calls;
+  }
+  CHECK(calls < 300);
+}
+
+TEST_CASE("a device's death is heard of before the peer is told what has arrived") {
+  Joined joined(2);
+  joined.join();
+  std::byte data[8]{}, sent[8]{};
+  auto memory = *joined.a_worker->register_memory(data, MemoryKind::host);
+  auto sent_memory = *joined.b_worker->register_memory(sent, MemoryKind::host);
+  std::array<Request*, 2> receives{};
+  for (uint8_t i = 0; i < 2; ++i) receives[i] = joined.a->receive(i, data, memory.get(), {2, i});
+  Request* send = nullptr;
+  REQUIRE(becomes([&] { return joined.progress(), (send = joined.b->send(0, sent, sent_memory.get())) != nullptr; }));
+  REQUIRE(becomes([&] { return joined.progress(), send->done; }));
+  joined.fake.kill(joined.fake.bytes_of("b0") > joined.fake.bytes_of("b1") ? "a0" : "a1");
+  Request* other = nullptr;
+  CHECK(becomes([&] {
+    joined.progress();
+    if (!other) other = joined.b->send(1, sent, sent_memory.get());
+    return joined.b->failure() || receives[0]->done;
+  }));
+  REQUIRE(joined.b->failure() != nullptr);
+  CHECK(std::string(joined.b->failure()).find("GYRE_IB_CONFIRM=1") != std::string::npos);
+}
+
+TEST_CASE("who closes when TCP was reset unseen is not taken for lost") {
+  Joined joined(2);
+  joined.join();
+  for (int i = 0; i < 5000; ++i) joined.progress();
+  std::byte data[8]{};
+  auto memory = *joined.a_worker->register_memory(data);
+  Request* receive = joined.a->receive(1, data, memory.get());
+  REQUIRE(receive != nullptr);
+  reset_connections();
+  joined.b->start_close();
+  REQUIRE(becomes([&] { return joined.progress(), joined.b->closed(); }));
+  joined.b.reset();
+  REQUIRE(becomes([&] { return joined.progress(), receive->done; }));
+  CHECK(receive->failure == std::string("the peer closed the connection"));
+  CHECK(joined.a_worker->failure() == nullptr);
+}
+
+TEST_CASE("a peer that is dead is noticed though its end looks like a reset") {
+  Joined joined(2);
+  joined.join();
+  std::byte data[8]{};
+  auto memory = *joined.a_worker->register_memory(data);
+  Request* receive = joined.a->receive(1, data, memory.get());
+  reset_connections();
+  joined.fake.cut_path("b0");
+  joined.fake.cut_path("b1");
+  REQUIRE(becomes([&] { return (void)joined.a_worker->progress(), receive->done; }));
+  CHECK(joined.a_worker->failure() != nullptr);
+}
+
+TEST_CASE("a goodbye that is lost with its path is said again") {
+  Joined joined(2);
+  joined.join();
+  reset_connections();
+  for (int i = 0; i < 10'000; ++i) joined.progress();
+  REQUIRE(joined.a->failure() == nullptr);
+  REQUIRE(joined.b->failure() == nullptr);
+  std::byte data[8]{};
+  auto memory = *joined.a_worker->register_memory(data);
+  Request* receive = joined.a->receive(1, data, memory.get());
+  for (int i = 0; i < 100; ++i) joined.progress();
+  joined.fake.cut_path("b0");
+  joined.b->start_close();
+  REQUIRE(becomes([&] { return joined.progress(), joined.b->closed(); }));
+  joined.b.reset();
+  REQUIRE(becomes([&] { return joined.progress(), receive->done; }));
+  CHECK(receive->failure == std::string("the peer closed the connection"));
+  CHECK(joined.a_worker->failure() == nullptr);
+}
+
+TEST_CASE("who closes waits until what a failed path had quietly brought is told of") {
+  Joined joined(2);
+  joined.join();
+  for (int i = 0; i < 5000; ++i) joined.progress();
+  std::byte data[16]{}, from[16]{};
+  auto memory = *joined.a_worker->register_memory(data);
+  auto sender_memory = *joined.b_worker->register_memory(from);
+  std::array<Request*, 2> receives{}, sends{};
+  for (uint8_t i = 0; i < 2; ++i) receives[i] = joined.a->receive(i, std::span(data).subspan(i * 8U, 8), memory.get(), {2, i});
+  const uint64_t before = joined.fake.bytes_of("b0");
+  REQUIRE(
+      becomes([&] { return joined.progress(), (sends[0] = joined.b->send(0, std::span(from).first(8), sender_memory.get())) != nullptr; }));
+  REQUIRE(becomes([&] { return joined.progress(), sends[0]->done; }));
+  joined.fake.cut(joined.fake.bytes_of("b0") > before ? "b0" : "b1");
+  for (int i = 0; i < 5000; ++i) (void)joined.b_worker->progress();  // which hears of that
+  REQUIRE((sends[1] = joined.b->send(1, std::span(from).subspan(8), sender_memory.get())) != nullptr);
+  REQUIRE(becomes([&] { return (void)joined.b_worker->progress(), sends[1]->done; }));
+  for (Request* send : sends) joined.b->release(send);
+  joined.b->start_close();
+  REQUIRE(becomes([&] { return joined.progress(), joined.b->closed(); }));
+  joined.b.reset();
+  REQUIRE(becomes([&] { return joined.progress(), receives[0]->done && receives[1]->done; }));
+  for (Request* receive : receives) CHECK(receive->failure == nullptr);
 }
 
 }  // namespace gyre::test

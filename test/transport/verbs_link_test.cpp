@@ -8,6 +8,7 @@
 
 #include "test/catch.h"
 #include "test/transport/fake_verbs.h"
+#include "test/transport/verbs_two.h"
 
 namespace gyre::test {
 namespace {
@@ -18,63 +19,13 @@ using transport::verbs::poll;
 using transport::verbs::Rail;
 using transport::verbs::Registered;
 
-/// Both ends of a connection, each with rails of its own, and memory on each side.
-struct Two {
-  explicit Two(int rails = 1, uint32_t paths = 1, size_t bytes = 1 << 20) {
-    for (auto& end : ends) {
-      for (int i = 0; i < rails; ++i) {
-        const std::string name = (&end == &ends[0] ? "a" : "b") + std::to_string(i);
-        fake.add_device(name);
-        end.opened.push_back(*Rail::open(name, 1, {}, fake.sysfs()));
-        end.rails.push_back(end.opened.back().get());
-      }
-      end.memory.resize(bytes);
-      end.link = *Link::open(end.rails, paths, &end == &ends[0] ? "b" : "a");
-      end.registered = *Registered::add(end.rails, end.memory);
-    }
-    REQUIRE(static_cast<bool>(a().link->join(b().link->card())));
-    REQUIRE(static_cast<bool>(b().link->join(a().link->card())));
-  }
-  struct End {
-    std::vector<std::unique_ptr<Rail>> opened;
-    std::vector<Rail*> rails;
-    std::vector<std::byte> memory;
-    std::unique_ptr<Registered> registered;
-    std::unique_ptr<Link> link;
-    Request* send(uint64_t tag, size_t from, size_t bytes) { return link->send(tag, {memory.data() + from, bytes}, registered.get()); }
-    Request* receive(uint64_t tag, size_t at, size_t bytes) { return link->receive(tag, {memory.data() + at, bytes}, registered.get()); }
-  };
-  End& a() { return ends[0]; }
-  End& b() { return ends[1]; }
-  void progress() {
-    for (End& end : ends)
-      for (Rail* rail : end.rails) (void)poll(*rail);
-    for (End& end : ends) (void)end.link->catch_up();
-  }
-  template <class Done>
-  bool until(Done done) {
-    for (int i = 0; i < 100000; ++i) {
-      if (done()) return true;
-      progress();
-    }
-    return false;
-  }
-  Request* sent(uint64_t tag, size_t from, size_t bytes) {
-    Request* request = nullptr;
-    (void)until([&] { return (request = a().send(tag, from, bytes)) != nullptr; });
-    return request;
-  }
-
-  FakeVerbs fake;
-  std::array<End, 2> ends;
-};
-
 void fill(std::vector<std::byte>& memory, unsigned seed) {
   std::minstd_rand random(seed + 1);
   for (auto& byte : memory) byte = static_cast<std::byte>(random());
 }
 
-/// Random messages from a to b, of four tags, whose receives are met in any order; all must arrive whole and once. `meanwhile` is called often.
+/// Random messages from a to b, of four tags, whose receives are met in any order; all must arrive whole and once. `meanwhile` is called
+/// often.
 void random_traffic(Two& two, unsigned seed, const std::function<void(size_t done)>& meanwhile) {
   std::mt19937 random(seed);
   two.fake.shuffle(seed);
@@ -89,13 +40,19 @@ void random_traffic(Two& two, unsigned seed, const std::function<void(size_t don
   size_t posted = 0, sent = 0, done = 0;
   std::vector<Request*> sends;
   for (int rounds = 0; done < messages && rounds < 1000000; ++rounds) {
-    if (posted < messages && random() % 2 == 0) {
-      const uint64_t tag = random() % 4;
-      const size_t at = posted % 300 * slot;
-      const bool reused = std::any_of(awaited.begin(), awaited.end(), [&](const Awaited& a) { return a.receive && a.at == at; });
-      Request* receive = reused ? nullptr : two.b().receive(tag, at, slot);
-      if (receive) {
-        awaited.push_back({receive, at, random() % (two.a().memory.size() - slot), random() % (slot + 1)});
+    if (posted < messages && random() % 4 == 0) {
+      // Alone, or waited for with others.
+      const auto size = static_cast<uint8_t>(random() % 2 == 0 ? 1 : std::min<size_t>(1 + random() % 8, messages - posted));
+      const auto reused = [&](size_t at) {
+        return std::any_of(awaited.begin(), awaited.end(), [&](const Awaited& a) { return a.receive && a.at == at; });
+      };
+      bool room = two.b().link->has_room(size);
+      for (uint8_t i = 0; i < size; ++i) room = room && !reused((posted + i) % 300 * slot);
+      for (uint8_t i = 0; i < size && room; ++i) {
+        const uint64_t tag = random() % 4;
+        const size_t at = posted % 300 * slot, bytes = random() % 2 == 0 ? slot : random() % (slot + 1);
+        awaited.push_back({two.b().receive(tag, at, slot, {size, i}), at, random() % (two.a().memory.size() - slot), bytes});
+        REQUIRE(awaited.back().receive != nullptr);
         to_send[tag].push_back(posted++);
       }
     }
@@ -214,6 +171,151 @@ TEST_CASE("paths that fail in mid traffic lose nothing and bring nothing twice, 
   }
 }
 
+TEST_CASE("a path that carries again is used again, and another may fail then") {
+  for (unsigned seed = 1; seed <= 20; ++seed) {
+    INFO("seed " << seed);
+    Two two(2, 1 + seed % 2);
+    std::mt19937 random(seed);
+    const size_t all = two.a().link->alive();
+    for (int round = 0; round < 4; ++round) {
+      const std::string name = (random() % 2 == 0 ? "a" : "b") + std::to_string(round % 2);
+      bool cut = false;
+      random_traffic(two, seed + static_cast<unsigned>(round), [&](size_t done) {
+        if (cut || done < 50) return;
+        cut = true;
+        random() % 2 == 0 ? two.fake.cut_path(name) : two.fake.lose_acknowledgements(name);
+      });
+      REQUIRE(cut);
+      two.fake.restore(name);
+      for (auto& end : two.ends) end.link->retry_at_once();
+      REQUIRE(two.until([&] { return two.tick(), two.a().link->alive() == all && two.b().link->alive() == all; }));
+    }
+    CHECK(!two.a().link->failure());
+  }
+}
+
+TEST_CASE("a path that goes on failing is tried again for ever, and the messages take the other one") {
+  Two two(2);
+  two.fake.cut_path("a0");
+  int failures = 0;
+  for (unsigned round = 0; round < 3; ++round) {
+    random_traffic(two, round + 1, [&](size_t) {
+      if (two.a().link->alive() == 2) return;
+      for (auto& end : two.ends) end.link->retry_at_once();
+      two.tick();
+      ++failures;
+    });
+  }
+  CHECK(failures > 1000);
+  CHECK(two.a().link->alive() == 1);
+  two.fake.restore("a0");
+  for (auto& end : two.ends) end.link->retry_at_once();
+  CHECK(two.until([&] { return two.tick(), two.a().link->alive() == 2 && two.b().link->alive() == 2; }));
+}
+
+TEST_CASE("where packets may pass each other, a large message's immediate goes by itself") {
+  transport::verbs::PathOptions adaptive;
+  adaptive.adaptive_routing = true;
+  adaptive.adaptive_threshold = 1000;
+  for (unsigned seed = 1; seed <= 10; ++seed) {
+    INFO("seed " << seed);
+    Two two({2, 2}, 1, false, adaptive);
+    bool cut = false;
+    random_traffic(two, seed, [&](size_t done) {
+      if (!cut && done > 150) two.fake.lose_acknowledgements("a1");
+      cut = cut || done > 150;
+    });
+    CHECK(!two.a().link->failure());
+  }
+  Two two({1, 1}, 1, false, adaptive);
+  const auto before = two.fake.counts();
+  Request* receive = two.b().receive(1, 0, 2000);
+  Request* send = two.sent(1, 0, 2000);
+  CHECK(two.until([&] { return send->done && receive->done; }));
+  CHECK(receive->bytes == 2000);
+  CHECK(two.fake.counts().sends - before.sends == 3);
+}
+
+TEST_CASE("long messages are split over ports as they are fast, and short ones take turns of that kind") {
+  Two two({2, 2}, 1, false, {}, {1, 2});  // lanes: one, and four
+  for (const auto& [bytes, times] : {std::pair(size_t{500000}, 1), std::pair(size_t{2000}, 100)}) {
+    const uint64_t slow = two.fake.bytes_of("a0"), fast = two.fake.bytes_of("a1");
+    for (int i = 0; i < times; ++i) {
+      Request* receive = two.b().receive(1, 0, bytes);
+      Request* send = two.sent(1, 0, bytes);
+      REQUIRE(two.until([&] { return send->done && receive->done; }));
+      two.a().link->release(send);
+      two.b().link->release(receive);
+    }
+    const double share = static_cast<double>(two.fake.bytes_of("a1") - fast) / static_cast<double>(two.fake.bytes_of("a0") - slow);
+    CHECK(share > 3.5);
+    CHECK(share < 4.5);
+  }
+}
+
+TEST_CASE("credits that have come are not sent again when their path fails, and those that have not are") {
+  Two two(2);
+  std::vector<Request*> receives;
+  for (size_t i = 0; i < 100; ++i) receives.push_back(two.b().receive(1, i * 8, 8));
+  for (int i = 0; i < 1000; ++i) two.progress();
+  const auto before = two.fake.counts();
+  two.fake.cut_path("b0");
+  receives.push_back(two.b().receive(1, 800, 8));
+  REQUIRE(two.until([&] { return two.a().link->alive() == 1 && two.b().link->alive() == 1; }));
+  for (int i = 0; i < 1000; ++i) two.progress();
+  CHECK(two.fake.counts().sends - before.sends < 20);
+  for (size_t i = 0; i < receives.size(); ++i) REQUIRE(two.sent(1, 0, 8) != nullptr);
+  CHECK(two.until([&] { return std::all_of(receives.begin(), receives.end(), [](Request* r) { return r->done; }); }));
+}
+
+TEST_CASE("ends of different numbers of ports use them all") {
+  for (const auto rails : {std::array{1, 3}, std::array{4, 2}, std::array{3, 2}}) {
+    Two two(rails, 1, false);
+    CHECK(two.a().link->alive() == static_cast<size_t>(std::max(rails[0], rails[1])));
+    random_traffic(two, 3, [](size_t) {});
+  }
+}
+
+TEST_CASE("with confirmation a send is done when the receiver has said so, and what a device had taken and lost is sent again") {
+  for (unsigned seed = 1; seed <= 20; ++seed) {
+    INFO("seed " << seed);
+    Two two({2, 2}, 1, true);
+    bool killed = false;
+    random_traffic(two, seed, [&](size_t done) {
+      if (!killed && done > 100) two.fake.kill("b0");
+      killed = killed || done > 100;
+    });
+    CHECK(!two.a().link->failure());
+  }
+  Two two({1, 1}, 1, true);
+  Request* receive = two.b().receive(1, 0, 8);
+  Request* send = two.sent(1, 0, 8);
+  for (int i = 0; i < 100; ++i) (void)poll(std::span(two.a().rails).first(1));
+  CHECK(!send->done);  // the device has it, and the receiver does not look
+  CHECK(two.until([&] { return send->done && receive->done; }));
+}
+
+TEST_CASE("receives that are waited for together are told of by one immediate") {
+  Two two;
+  fill(two.a().memory, 1);
+  const auto before = two.fake.counts();
+  std::array<Request*, 8> receives{}, sends{};
+  REQUIRE(two.b().link->has_room(8));
+  for (uint8_t i = 0; i < 8; ++i) receives[i] = two.b().receive(i, i * 100U, 100, {8, i});
+  for (uint8_t i = 0; i < 8; ++i) {
+    // In another order; the fifth is shorter than its receive.
+    const uint8_t tag = 7 - i;
+    sends[tag] = two.sent(tag, tag * 100U, tag == 4 ? 60 : 100);
+    CHECK(two.until([&] { return sends[tag]->done; }));
+    if (i < 7) CHECK(receives[7]->done == false);
+  }
+  CHECK(two.until([&] { return std::all_of(receives.begin(), receives.end(), [](Request* r) { return r->done; }); }));
+  for (uint8_t i = 0; i < 8; ++i) CHECK(receives[i]->bytes == (i == 4 ? 60 : 100));
+  CHECK(std::equal(two.a().memory.begin(), two.a().memory.begin() + 400, two.b().memory.begin()));
+  CHECK(two.fake.counts().immediates - before.immediates == 2);
+  CHECK(two.fake.counts().sends - before.sends == 16);
+}
+
 TEST_CASE("256 receives are under way, and then none is taken, nor lost") {
   Two two;
   std::vector<Request*> receives;
@@ -273,10 +375,12 @@ TEST_CASE("no call may fail without a reason, and nothing stays open") {
       auto rail = Rail::open("a0", 1, {}, fake.sysfs());
       if (rail) {
         Rail* one = rail->get();
-        auto link = Link::open({&one, 1}, 1, "b");
+        auto link = Link::open({&one, 1}, {}, "b");
         // A queue pair that can't be made with that much inline data is made with less.
-        if (link) why = std::string(call) == "create_qp" ? "create_qp" : "";
-        else why = link.error().what;
+        if (link)
+          why = std::string(call) == "create_qp" ? "create_qp" : "";
+        else
+          why = link.error().what;
       } else {
         why = rail.error().what;
       }
@@ -284,6 +388,20 @@ TEST_CASE("no call may fail without a reason, and nothing stays open") {
     CHECK(why.find(std::string(call) == "reg_mr" ? "ulimit -l" : call) != std::string::npos);
     CHECK(fake.open_handles() == 0);
   }
+}
+
+TEST_CASE("a peer that writes into a credit that waits does no harm here") {
+  Two two(1);
+  for (const uint64_t tag : {1U, 2U}) REQUIRE(two.b().receive(tag, 0, 8) != nullptr);
+  REQUIRE(two.sent(2, 0, 8) != nullptr);
+  uint64_t rings = 0;  // where the peer writes, as the card says; the credits come first
+  std::memcpy(&rings, two.a().link->card().data() + sizeof rings, sizeof rings);
+  auto* waits = reinterpret_cast<transport::verbs::Credit*>(rings);
+  REQUIRE(waits->sequence == 1);
+  waits->sequence = 77;
+  Request* send = two.a().send(1, 0, 8);
+  REQUIRE(send != nullptr);
+  CHECK(two.until([&] { return send->done; }));
 }
 
 }  // namespace gyre::test

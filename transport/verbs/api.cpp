@@ -3,11 +3,10 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-
 namespace gyre::transport::verbs {
 namespace {
 
-constexpr const char* file = "libibverbs.so.1";
+constexpr const char* library_file = "libibverbs.so.1";
 
 Api real;
 const Api* fake_api = nullptr;
@@ -19,14 +18,16 @@ void find(void* library, const char* name, Function& function) {
 
 Status open_real() {
   // Never closed: its providers leave hooks in the process.
-  void* library = dlopen(file, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  void* library = dlopen(library_file, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (library == nullptr) {
     const char* text = dlerror();
-    return Error{Code::system, fmt::format("{} can't be opened: {}", file, text != nullptr ? text : "dlopen does not say why")};
+    return Error{Code::system,
+                 fmt::format("{} can't be opened: {}; apt-get install libibverbs1 ibverbs-providers, or dnf install libibverbs",
+                             library_file, text != nullptr ? text : "dlopen does not say why")};
   }
-#define GYRE_FIND(name)                            \
-  find(library, "ibv_" #name, real.name);          \
-  if (!real.name) return Error{Code::system, fmt::format("{} has no function ibv_{}", file, #name)};
+#define GYRE_FIND(name)                   \
+  find(library, "ibv_" #name, real.name); \
+  if (!real.name) return Error{Code::system, fmt::format("{} has no function ibv_{}", library_file, #name)};
 #define GYRE_FIND_NEWER(name) find(library, "ibv_" #name, real.name);
   GYRE_VERBS_FUNCTIONS(GYRE_FIND)
   GYRE_VERBS_NEWER_FUNCTIONS(GYRE_FIND_NEWER)

@@ -32,7 +32,7 @@ std::string first_line(const std::filesystem::path& file) {
 }
 
 /// As 128 bits: of IPv4 the mapped ones.
-struct Range {
+struct Prefix {
   std::array<uint8_t, 16> address{};
   int bits = 0;
   bool holds(const Gid& gid) const {
@@ -45,10 +45,10 @@ struct Range {
   }
 };
 
-Result<Range> parse_range(const std::string& text) {
+Result<Prefix> parse_range(const std::string& text) {
   const auto slash = text.find('/');
   const int bits = slash == std::string::npos ? -1 : number(std::string_view(text).substr(slash + 1)).value_or(-1);
-  Range range;
+  Prefix range;
   in_addr v4{};
   const std::string address = text.substr(0, slash);
   const bool is_v4 = inet_pton(AF_INET, address.c_str(), &v4) == 1;
@@ -86,7 +86,8 @@ std::string text(const Gid& gid) {
 }
 
 GidFilter GidFilter::from_environment() {
-  return {variable("NCCL_IB_GID_INDEX"), variable("NCCL_IB_ROCE_VERSION_NUM"), variable("NCCL_IB_ADDR_FAMILY"), variable("NCCL_IB_ADDR_RANGE")};
+  return {variable("NCCL_IB_GID_INDEX"), variable("NCCL_IB_ROCE_VERSION_NUM"), variable("NCCL_IB_ADDR_FAMILY"),
+          variable("NCCL_IB_ADDR_RANGE")};
 }
 
 std::vector<Gid> read_gids(const std::filesystem::path& sysfs, const std::string& device, int port) {
@@ -113,10 +114,11 @@ Result<Gid> choose_gid(const std::vector<Gid>& gids, const GidFilter& filter) {
   };
   const auto index = filter.index.empty() ? std::optional(-1) : number(filter.index);
   if (!index || *index < -1) return wrong("NCCL_IB_GID_INDEX", filter.index, "a number, or -1");
-  if (!filter.version.empty() && filter.version != "1" && filter.version != "2") return wrong("NCCL_IB_ROCE_VERSION_NUM", filter.version, "1 or 2");
+  if (!filter.version.empty() && filter.version != "1" && filter.version != "2")
+    return wrong("NCCL_IB_ROCE_VERSION_NUM", filter.version, "1 or 2");
   if (!filter.family.empty() && filter.family != "AF_INET" && filter.family != "AF_INET6")
     return wrong("NCCL_IB_ADDR_FAMILY", filter.family, "AF_INET or AF_INET6");
-  const Range range = filter.range.empty() ? Range{} : GYRE_TRY(parse_range(filter.range));
+  const Prefix range = filter.range.empty() ? Prefix{} : GYRE_TRY(parse_range(filter.range));
   const int version = filter.version == "1" ? 1 : 2;
 
   const Gid* best = nullptr;
@@ -139,5 +141,19 @@ Result<Gid> choose_gid(const std::vector<Gid>& gids, const GidFilter& filter) {
     if (!value->empty()) why += fmt::format(" {}={}", name, *value);
   return Error{Code::invalid_usage, fmt::format("no address of the port fits{}; it has {}", why.empty() ? " RoCE v2" : why, listed(gids))};
 }
+
+Result<Gid> choose_ib_gid(const std::vector<Gid>& gids) {
+  const std::string value = variable("NCCL_IB_ROUTABLE_FLID_GID_INDEX");
+  const auto routed = value.empty() ? std::optional(1) : number(value);
+  if (!routed) return Error{Code::invalid_usage, fmt::format("NCCL_IB_ROUTABLE_FLID_GID_INDEX={} is not a number", value)};
+  for (const Gid& gid : gids)
+    if (gid.index == *routed && router_lid(gid.bytes) != 0) return gid;
+  return gids.empty() || gids.front().index != 0 ? Gid{} : gids.front();
+}
+
+bool same_subnet(const GidBytes& a, const GidBytes& b) {
+  return std::equal(a.begin(), a.begin() + 4, b.begin()) && std::equal(a.begin() + 6, a.begin() + 8, b.begin() + 6);
+}
+uint16_t router_lid(const GidBytes& gid) { return static_cast<uint16_t>(gid[4] << 8 | gid[5]); }
 
 }  // namespace gyre::transport::verbs

@@ -1,6 +1,6 @@
 // By which address a RoCE port sends. A port has a table of GIDs, one for each address of its network interface and version of RoCE, and
-// which of them reaches a peer depends on both ends: an IPv4 address before a global IPv6 one before a link-local one, version 2 (routed, over
-// UDP) alone unless NCCL_IB_ROCE_VERSION_NUM says 1. NCCL's variables restrict the choice as they do in NCCL.
+// which of them reaches a peer depends on both ends: an IPv4 address before a global IPv6 one before a link-local one, version 2 (routed,
+// over UDP) alone unless NCCL_IB_ROCE_VERSION_NUM says 1. NCCL's variables restrict the choice as they do in NCCL.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -35,5 +35,13 @@ struct GidFilter {
 std::vector<Gid> read_gids(const std::filesystem::path& sysfs, const std::string& device, int port);
 /// The error says which variable with which value left none, and what there is.
 Result<Gid> choose_gid(const std::vector<Gid>&, const GidFilter&);
+
+// InfiniBand. A GID there is the prefix of its subnet and the port's own number. Routers between subnets that are addressed by LID say so
+// in bits 32 to 47 of the prefix (a "floating" LID): packets to that GID go there first.
+using GidBytes = std::array<uint8_t, 16>;
+/// The first one, or that at NCCL_IB_ROUTABLE_FLID_GID_INDEX (1) where it names a router. All zero: there is none.
+Result<Gid> choose_ib_gid(const std::vector<Gid>&);
+bool same_subnet(const GidBytes&, const GidBytes&);
+uint16_t router_lid(const GidBytes&);  ///< 0: none
 
 }  // namespace gyre::transport::verbs

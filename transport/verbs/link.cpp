@@ -4,27 +4,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
-#include <bit>
-#include <cstddef>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
+#include "base/log.h"
 #include "base/text.h"
 #include "transport/verbs/words.h"
 
 namespace gyre::transport::verbs {
 namespace {
 
-constexpr uint64_t split_from = 64 * 1024;  // below, a second path costs more than it brings
-constexpr uint64_t piece_alignment = 128;
 /// Failures of a way to the peer, not of what is sent on it.
 bool is_of_path(ibv_wc_status status) {
   return status == IBV_WC_RETRY_EXC_ERR || status == IBV_WC_RNR_RETRY_EXC_ERR || status == IBV_WC_RESP_TIMEOUT_ERR ||
-         status == IBV_WC_WR_FLUSH_ERR || status == IBV_WC_FATAL_ERR || status == IBV_WC_GENERAL_ERR;
+         status == IBV_WC_WR_FLUSH_ERR || status == IBV_WC_FATAL_ERR || status == IBV_WC_GENERAL_ERR || status == IBV_WC_REM_INV_REQ_ERR ||
+         status == IBV_WC_REM_OP_ERR || status == IBV_WC_LOC_QP_OP_ERR;
 }
-
-constexpr const char* too_long = "the message is longer than the receive";
 
 struct Card {
   uint64_t magic = 0;
@@ -32,38 +28,39 @@ struct Card {
   std::array<uint32_t, max_rails> keys{};
   uint32_t paths = 0, unused = 0;
 };
-constexpr uint64_t magic = 0x3176'6562'7265'7967;  // "gyrebev1", as bytes
+constexpr uint64_t card_magic = 0x3176'6562'7265'7967;  // "gyrebev1", as bytes
 
 }  // namespace
 
-Result<std::unique_ptr<Registered>> Registered::add(std::span<Rail* const> rails, std::span<std::byte> region) {
-  auto memory = std::make_unique<Registered>();
-  for (size_t i = 0; i < rails.size(); ++i) memory->regions_[i] = GYRE_TRY(rails[i]->add_memory(region.data(), region.size()));
-  return memory;
+Path::Place Link::place_of(size_t path) const {
+  const size_t rail = path % rails_.size(), count = paths_.size();
+  return {static_cast<uint8_t>(path), static_cast<uint8_t>(rail), static_cast<uint8_t>(path % shape_.peers_rails),
+          static_cast<uint8_t>(count / rails_.size() + (rail < count % rails_.size() ? 1 : 0))};
 }
 
-Result<std::unique_ptr<Link>> Link::open(std::span<Rail* const> rails, uint32_t paths_per_rail, std::string peer) {
-  if (rails.size() * paths_per_rail > max_paths)
-    return Error{Code::invalid_argument, fmt::format("{} queue pairs on each of {} ports are more than {}", paths_per_rail, rails.size(), max_paths)};
-  auto link = std::make_unique<Link>(std::move(peer));
+Result<std::unique_ptr<Link>> Link::open(std::span<Rail* const> rails, Shape shape, std::string peer) {
+  const size_t ports = std::max<size_t>(rails.size(), shape.peers_rails), count = ports * shape.pairs;
+  if (shape.peers_rails == 0 || shape.peers_rails > max_rails || shape.pairs == 0 || count > max_paths)
+    return Error{Code::invalid_argument, fmt::format("{} queue pairs on each of {} ports are not 1 to {}, on at most {} ports", shape.pairs,
+                                                     ports, max_paths, max_rails)};
+  auto link = std::make_unique<Link>(std::move(peer), shape);
   link->rails_.assign(rails.begin(), rails.end());
-  for (uint32_t i = 0; i < paths_per_rail; ++i)
-    for (size_t rail = 0; rail < rails.size(); ++rail)
-      link->paths_.push_back(GYRE_TRY(Path::open(*link, *rails[rail], static_cast<uint8_t>(rail), static_cast<uint8_t>(link->paths_.size()), 1)));
+  link->paths_.resize(count);
+  for (size_t i = 0; i < count; ++i) {
+    const auto place = link->place_of(i);
+    link->paths_[i] = GYRE_TRY(Path::open(*link, *rails[place.rail], place, 1));
+  }
   auto* rings = reinterpret_cast<std::byte*>(link->rings_.get());
   link->rings_memory_ = GYRE_TRY(Registered::add(rails, {rings, sizeof(Rings)}));
-  link->unmatched_.reserve(ring_entries);
-  link->credits_unsent_.reserve(ring_entries);
-  link->sending_.reserve(ring_entries);
+  for (auto* reserved : {&link->unmatched_, &link->credits_unsent_}) reserved->reserve(ring_entries);
+  link->carrying_.reserve(count);
   return link;
 }
 
-Link::~Link() {
-  break_off("the connection is being closed");
-}
+Link::~Link() { break_off("the connection is being closed"); }
 
 std::string Link::card() const {
-  Card card{magic, reinterpret_cast<uint64_t>(rings_.get()), {}, static_cast<uint32_t>(paths_.size())};
+  Card card{card_magic, reinterpret_cast<uint64_t>(rings_.get()), {}, static_cast<uint32_t>(paths_.size())};
   for (size_t rail = 0; rail < rails_.size(); ++rail) card.keys[rail] = rings_memory_->remote_key(rail);
   std::string bytes(reinterpret_cast<const char*>(&card), sizeof card);
   for (const auto& path : paths_) {
@@ -73,227 +70,116 @@ std::string Link::card() const {
   return bytes;
 }
 
-unsigned poll(const Rail& rail) {
-  std::array<ibv_wc, 16> completions;
-  const int count = ibv_poll_cq(rail.completions(), static_cast<int>(completions.size()), completions.data());
-  for (int i = 0; i < count; ++i) {
-    const ibv_wc& completion = completions[static_cast<size_t>(i)];
-    Path& path = *Path::path_of(completion.wr_id);
-    path.link().complete(path, completion);
-  }
-  return count > 0 ? static_cast<unsigned>(count) : 0;
-}
-
 Status Link::join(std::string_view bytes) {
   Card card;
   if (bytes.size() < sizeof card) return Error{Code::remote, fmt::format("{} sent {} bytes to connect", peer_, bytes.size())};
   std::memcpy(&card, bytes.data(), sizeof card);
-  if (card.magic != magic) return Error{Code::remote, fmt::format("{} does not speak this version of gyre's verbs", peer_)};
+  if (card.magic != card_magic) return Error{Code::remote, fmt::format("{} does not speak this version of gyre's verbs", peer_)};
   if (card.paths != paths_.size() || bytes.size() != sizeof card + card.paths * sizeof(PairCard))
-    return Error{Code::invalid_usage, fmt::format("{} has {} queue pairs for this connection, and this side {}: are the devices and "
-                                                  "NCCL_IB_QPS_PER_CONNECTION the same?", peer_, card.paths, paths_.size())};
+    return Error{Code::remote,
+                 fmt::format("{} has {} queue pairs for this connection, and this side {}", peer_, card.paths, paths_.size())};
   peers_rings_ = card.rings;
   peers_keys_ = card.keys;
+  std::vector<std::pair<Path*, Error>> failed;
   for (size_t i = 0; i < paths_.size(); ++i) {
     PairCard pair;
     std::memcpy(&pair, bytes.data() + sizeof card + i * sizeof pair, sizeof pair);
-    GYRE_TRY(paths_[i]->join(pair));
+    if (auto joined = paths_[i]->join(pair); !joined) failed.emplace_back(paths_[i].get(), std::move(joined).error());
+  }
+  if (!trying()) return failed.front().second;
+  for (const auto& [path, why] : failed) {
+    log::warn("a path of {} to {} can't be joined: {}", paths_.size(), peer_, why.what);
+    lose(*path, why);
   }
   return {};
 }
 
-Request* Link::receive(uint64_t tag, std::span<std::byte> place, const Registered* memory) {
-  if (failure_) [[unlikely]]
-    return refuse();
-  if (posted_count_ - oldest_ == ring_entries) return nullptr;
-  Receiving* request = receives_.take();
-  if (!request) return nullptr;
-  const auto entry = static_cast<uint8_t>(posted_count_ % ring_entries);
-  posted_[entry] = {request};
-  Credit& credit = rings_->own[entry];
-  credit.address = reinterpret_cast<uint64_t>(place.data());
-  credit.bytes = place.size();
-  credit.tag = tag;
-  if (memory)
-    for (size_t rail = 0; rail < rails_.size(); ++rail) credit.keys[rail] = memory->remote_key(rail);
-  credit.sequence = ++posted_count_;
-  if (unsent_ || !write_credit(entry)) [[unlikely]] {
-    credits_unsent_.push_back(entry);
-    unsent_ = true;
-  }
-  return request;
+void Link::try_paths() {
+  for (const auto& path : paths_)
+    if (path->state() == Path::State::joined && path->quiet()) probe(*path);
 }
 
-Path* Link::some_path() {
-  const auto found = std::find_if(paths_.begin(), paths_.end(), [](const auto& path) { return path->alive(); });
-  return found == paths_.end() ? nullptr : found->get();
+bool Link::ready() const {
+  const bool asked = std::none_of(paths_.begin(), paths_.end(), [](const auto& path) {
+    return path->generation() == 1 && (path->state() == Path::State::offered || path->state() == Path::State::joined);
+  });
+  return asked && !failure_ && (alive() > 0 || has_detour());
 }
 
-size_t Link::alive() const {
-  return static_cast<size_t>(std::count_if(paths_.begin(), paths_.end(), [](const auto& path) { return path->alive(); }));
+bool Link::trying() const {
+  return std::any_of(paths_.begin(), paths_.end(), [](const auto& path) { return path->state() == Path::State::joined; });
 }
 
-bool Link::write_credit(uint8_t entry) {
-  Path* path = some_path();
-  if (!path || !path->has_room()) return false;
-  const uint8_t rail = path->rail_number();
-  const Path::Write write{&rings_->own[entry], sizeof(Credit), rings_memory_->local_key(rail),
-                          peers_rings_ + offsetof(Rings, offered) + entry * sizeof(Credit), peers_keys_[rail]};
-  const int error = path->write(write);
-  if (error != 0) lose(*path, {Code::system, fmt::format("{} to {}: ibv_post_send: {}", path->rail().name(), peer_, errno_text(error))});
-  return error == 0;
+void Link::count_paths() {
+  carrying_.clear();
+  for (const auto& path : paths_)
+    if (path->alive()) carrying_.push_back(path.get());
+  only_ = carrying_.size() == 1 ? carrying_.front() : nullptr;
+  mbit_per_s_ =
+      std::accumulate(carrying_.begin(), carrying_.end(), uint64_t{0}, [](uint64_t sum, Path* path) { return sum + path->mbit_per_s(); });
+  load_.fill(0);
 }
 
-void Link::look_for_credits() {
-  while (true) {
-    Credit& next = rings_->offered[offered_ % ring_entries];
-    if (std::atomic_ref(next.sequence).load(std::memory_order_acquire) != offered_ + 1) return;
-    unmatched_.push_back(static_cast<uint8_t>(offered_++ % ring_entries));
-  }
+[[gnu::always_inline]] inline void Link::sent(Path& path) {
+  const auto ended = path.send_done();
+  if (ended.owner) return acknowledged(*static_cast<Sending*>(ended.owner), ended.piece);
+  if (path.state() == Path::State::joined) probe_done(path);
 }
 
-std::optional<uint8_t> Link::take_match(uint64_t tag) {
-  const auto found = std::find_if(unmatched_.begin(), unmatched_.end(), [&](uint8_t entry) { return rings_->offered[entry].tag == tag; });
-  if (found == unmatched_.end()) return std::nullopt;
-  const uint8_t entry = *found;
-  unmatched_.erase(found);
-  return entry;
-}
-
-// A short message takes one path, in turn; a long one all, and as many pieces on each as its length needs. 0: a path has no room.
-uint8_t Link::split(std::span<const std::byte> data) {
-  const size_t all = alive();
-  if (all == 0) return 0;
-  const size_t used = data.size() < split_from ? 1 : all;
-  const size_t share = ((data.size() + used - 1) / used + piece_alignment - 1) / piece_alignment * piece_alignment;
-  uint8_t count = 0;
-  size_t from = 0;
-  for (size_t taken = 0; taken < used; next_path_ = (next_path_ + 1) % paths_.size()) {
-    const Path& path = *paths_[next_path_];
-    if (!path.alive()) continue;
-    ++taken;
-    size_t left = std::min(share, data.size() - from);
-    do {
-      if (!path.has_room() || count == max_pieces) return 0;
-      const auto piece = static_cast<uint32_t>(std::min<size_t>(left, path.rail().max_piece()));
-      pieces_[count++] = {data.data() + from, piece, path.index()};
-      from += piece;
-      left -= piece;
-    } while (left > 0);
-  }
-  return count;
-}
-
-bool Link::write_piece(Sending& sending, uint8_t number) {
-  const Piece& piece = sending.pieces[number];
-  Path& path = *paths_[piece.path];
-  if (!path.alive() || !path.has_room()) return false;
-  const uint8_t rail = path.rail_number(), entry = static_cast<uint8_t>((sending.sequence - 1) % ring_entries);
-  const Credit& credit = rings_->offered[entry];
-  const Path::Write write{piece.data, piece.bytes, sending.memory ? sending.memory->local_key(rail) : 0,
-                          credit.address + static_cast<uint64_t>(piece.data - sending.pieces[0].data), credit.keys[rail]};
-  const int error = path.write(write, Immediate{false, sending.too_long, entry, number, sending.last}.bits(), &sending, number);
-  if (error != 0) lose(path, {Code::system, fmt::format("{} to {}: ibv_post_send: {}", path.rail().name(), peer_, errno_text(error))});
-  return error == 0;
-}
-
-Request* Link::send(uint64_t tag, std::span<const std::byte> data, const Registered* memory) {
-  if (failure_) [[unlikely]]
-    return refuse();
-  look_for_credits();
-  const uint8_t count = split(data);
-  if (count == 0) return nullptr;
-  Sending* request = sends_.take();
-  if (!request) return nullptr;
-  const auto entry = take_match(tag);
-  if (!entry) {
-    sends_.give(request);
-    return nullptr;
-  }
-  const Credit& credit = rings_->offered[*entry];
-  request->handle = request;  // which tells it from a receive
-  request->bytes = data.size();
-  request->memory = memory;
-  request->sequence = credit.sequence;
-  request->too_long = data.size() > credit.bytes;
-  if (request->too_long) {
-    request->failure = too_long;
-    request->code = Code::invalid_argument;
-    pieces_[0].bytes = 0;
-  }
-  const auto pieces = static_cast<uint8_t>(request->too_long ? 1 : count);
-  request->last = static_cast<uint8_t>(pieces - 1);
-  std::copy_n(pieces_.begin(), pieces, request->pieces.begin());
-  request->under_way = static_cast<uint16_t>((1U << pieces) - 1);
-  sending_.push_back(request);
-  for (uint8_t i = 0; i < pieces && !failure_; ++i) {
-    if (write_piece(*request, i)) continue;
-    request->unsent |= static_cast<uint16_t>(1U << i);  // the path failed in this very call
-    unsent_ = true;
-  }
-  return request;
-}
-
-void Link::release(Request* request) {
-  if (request->handle)
-    sends_.give(static_cast<Sending*>(request));
+[[gnu::always_inline]] inline void Link::complete(Path& path, const ibv_wc& completion) {
+  const bool sends = static_cast<Path::Kind>(completion.wr_id & 7U) == Path::Kind::send;
+  if (sends && completion.status == IBV_WC_SUCCESS && path.alive()) [[likely]]  // so that the link is, too
+    sent(path);
   else
-    receives_.give(static_cast<Receiving*>(request));
+    take(path, completion);
 }
 
-void Link::acknowledged(Sending& sending, uint8_t piece) {
-  sending.under_way &= static_cast<uint16_t>(~(1U << piece));
-  if (sending.under_way != 0) return;
-  sending.done = true;
-  std::erase(sending_, &sending);
+unsigned poll(std::span<Rail* const> rails) {
+  std::array<ibv_wc, 16> completions;
+  unsigned all = 0;
+  for (const Rail* rail : rails) {
+    for (size_t i = 0; ibv_cq* queue = rail->completions(i); ++i) {
+      const int count = ibv_poll_cq(queue, static_cast<int>(completions.size()), completions.data());
+      if (count <= 0) continue;
+      for (const ibv_wc& completion : std::span(completions).first(static_cast<size_t>(count)))
+        if (Path* path = rail->find(completion.wr_id)) path->link().complete(*path, completion);
+      all += static_cast<unsigned>(count);
+    }
+  }
+  return all;
 }
 
-void Link::complete(Path& path, const ibv_wc& completion) {
+void Link::take(Path& path, const ibv_wc& completion) {
   if (failure_) [[unlikely]]
     return;
-  const bool received = Path::kind_of(completion.wr_id) == Path::Kind::receive;
+  const bool was_receive = static_cast<Path::Kind>(completion.wr_id & 7U) == Path::Kind::receive;
   if (completion.status != IBV_WC_SUCCESS) [[unlikely]] {
-    if (received) (void)path.receive_done();
+    if (was_receive) (void)path.receive_done();
     const Error error{Code::remote, words(completion, path.rail().name(), peer_)};
     // Another path would not help where the memory is wrong.
-    if (path.alive() && !is_of_path(completion.status)) return fail(error);
+    if (path.state() != Path::State::failed && !is_of_path(completion.status)) return fail(error);
     lose(path, error);
     return recover();
   }
-  if (!received) {
-    const auto ended = path.send_done();
-    if (ended.owner) acknowledged(*static_cast<Sending*>(ended.owner), ended.piece);
+  // What it had under way is another path's: the peer was told so, and may be sending it again.
+  if (path.out()) [[unlikely]]
     return;
-  }
+  if (!was_receive) return sent(path);
   const auto immediate = Immediate::of(be32toh(completion.imm_data));
-  if (const int error = path.receive_done(); error != 0) [[unlikely]]
-    lose(path, {Code::system, fmt::format("{} to {}: ibv_post_recv: {}", path.rail().name(), peer_, errno_text(error))});
+  const uint8_t index = path.index();  // the path itself may be replaced
+  (void)posted(path, path.receive_done(), "ibv_post_recv");
   if (immediate.mail) [[unlikely]]
-    take_mail(path.index());
+    take_mail(Mail(rings_->mails[index]));
+  else if (immediate.confirms)
+    confirmed(immediate);
   else
     arrived(completion.byte_len, immediate);
-  if (path.drained()) [[unlikely]]
+  if (paths_[index]->out()) [[unlikely]]
     recover();
 }
 
-void Link::arrived(uint32_t bytes, Immediate immediate) {
-  Posted& posted = posted_[immediate.entry];
-  const auto bit = static_cast<uint16_t>(1U << immediate.piece);
-  if (!posted.request || (posted.pieces & bit) != 0 || immediate.piece > immediate.last) [[unlikely]]
-    return fail({Code::remote, fmt::format("{} sent piece {} of {} for receive {}, which does not wait for it", peer_, immediate.piece,
-                                           immediate.last + 1, immediate.entry)});
-  posted.pieces |= bit;
-  posted.bytes += bytes;
-  if (std::popcount(posted.pieces) <= immediate.last) return;
-  Receiving& request = *posted.request;
-  request.bytes = posted.bytes;
-  if (immediate.too_long) {
-    request.failure = too_long;
-    request.code = Code::invalid_argument;
-  }
-  request.done = true;
-  posted.request = nullptr;
-  while (oldest_ < posted_count_ && !posted_[oldest_ % ring_entries].request) ++oldest_;
+void Link::post_failed(Path& path, int error, const char* call) {
+  lose(path, {Code::system, fmt::format("{} to {}: {}: {}", path.rail().name(), peer_, call, errno_text(error))});
 }
 
 void Link::fail(Error error) {
@@ -314,15 +200,19 @@ Request* Link::refuse() {
   return request;
 }
 
-// Queue pairs in the error state touch nothing any more. They stay, since completions that were polled already name them.
+// Queue pairs in the error state touch nothing any more.
 void Link::end_all() {
-  for (const auto& path : paths_) path->fail();
+  for (const auto& path : paths_)
+    if (path) path->fail();
+  carrying_.clear();
+  only_ = nullptr;
+  if (detour_) detour_->endpoint().break_off("the connection has ended");
   const auto end = [&](Request& request) {
     request.failure = failure_->what.c_str();
     request.code = failure_->code;
     request.done = true;
   };
-  for (Sending* sending : sending_) end(*sending);
+  for (Sending& sending : sending_) end(sending);
   sending_.clear();
   for (Posted& posted : posted_)
     if (auto* request = std::exchange(posted.request, nullptr)) end(*request);

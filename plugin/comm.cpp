@@ -24,7 +24,7 @@ struct Brief {
   explicit Brief(Group& group) : turn(group.turn), taken(group.turn.try_briefly()) {
     if (taken) group.count_call();
   }
-  ~Brief() {
+  [[gnu::always_inline]] ~Brief() {
     if (taken) turn.unlock();
   }
   Brief(const Brief&) = delete;
@@ -37,6 +37,10 @@ Error wrong_direction(const char* call) {
   return Error{Code::invalid_argument, fmt::format("{}: this connection is of the other direction", call)};
 }
 
+Error unregistered(const char* call, size_t bytes) {
+  return Error{Code::invalid_argument, fmt::format("{}: {} bytes without a registration, which this connection needs", call, bytes)};
+}
+
 }  // namespace
 
 Comm::Comm(std::shared_ptr<Group> group, WayKind way, Direction direction, std::unique_ptr<transport::Endpoint> endpoint, Control control,
@@ -45,6 +49,10 @@ Comm::Comm(std::shared_ptr<Group> group, WayKind way, Direction direction, std::
       way_(way),
       direction_(direction),
       endpoint_(std::move(endpoint)),
+      registered_only_(!endpoint_->takes_any_memory()),
+      runs_ahead_(!endpoint_->sends_await_receives()),
+      times_(group_->process().times()),
+      looks_(is_local(way) ? looks_at_memory : 1),
       control_(std::move(control)),
       peer_(fmt::format("{} at {}", peer, control_.peer())) {
   free_.reserve(requests_.size());
@@ -66,28 +74,37 @@ Comm::~Comm() {
   group_->forget(*this);
 }
 
-Request* Comm::take() {
+inline Request* Comm::take() {
   if (free_.empty()) return nullptr;
   Request* request = free_.back();
   free_.pop_back();
   request->in_use = true;
   request->count = 0;
   request->flushes = false;
-  if (group_->process().times()) request->posted_ns = now_ns();
+  if (times_) request->posted_ns = now_ns();
   return request;
 }
 
-void Comm::give(Request& request) {
+[[gnu::always_inline]] inline void Comm::give(Request& request) {
+  if (request.flushes) [[unlikely]]
+    give_flushes(request);
   for (uint8_t i = 0; i < request.count; ++i) {
-    for (Lane& lane : lanes_)
-      if (request.parts[i] == lane.synchronous) lane.synchronous = nullptr;
-    if (request.flushes)
-      (*group_->worker(way_))->release_flush(request.parts[i]);
-    else
-      endpoint_->release(request.parts[i]);
+    transport::Request* part = request.parts[i];
+    if (runs_ahead_) forget_synchronous(part);
+    if (part) endpoint_->release(part);
   }
   request.in_use = false;
   free_.push_back(&request);
+}
+
+void Comm::give_flushes(Request& request) {
+  for (uint8_t i = 0; i < request.count; ++i) (*group_->worker(way_))->release_flush(request.parts[i]);
+  request.count = 0;
+}
+
+void Comm::forget_synchronous(const transport::Request* part) {
+  for (Lane& lane : lanes_)
+    if (part == lane.synchronous) lane.synchronous = nullptr;
 }
 
 Comm::Lane& Comm::lane(int tag) {
@@ -106,34 +123,75 @@ Request* Comm::no_room() {
   return nullptr;
 }
 
+inline transport::Request* Comm::post(const Request& request, bool synchronous) {
+  const std::span<const std::byte> message(static_cast<const std::byte*>(request.data), request.bytes);
+  const auto tag = static_cast<uint32_t>(request.tag);
+  const transport::Memory* registered = request.memory[0] ? request.memory[0]->registration.get() : nullptr;
+  return synchronous ? endpoint_->send_synchronous(tag, message, registered) : endpoint_->send(tag, message, registered);
+}
+
 Result<Request*> Comm::send(const void* data, size_t bytes, int tag, const Memory* memory) {
   const Brief turn(*group_);
   if (!turn.taken) return nullptr;
   if (failure_) [[unlikely]]
     return *failure_;
   if (direction_ != Direction::sends) return wrong_direction("isend");
-  Lane& own = lane(tag);
-  const bool many = way_ == WayKind::by_copies && own.bytes_since + bytes > most_copied;
-  const bool synchronous = many || own.since_synchronous + 1 >= max_requests;
-  if (synchronous && own.synchronous != nullptr && !own.synchronous->done) return no_room();
+  bool synchronous = false;
+  if (runs_ahead_) {
+    const Lane& own = lane(tag);
+    const bool many = way_ == WayKind::by_copies && own.bytes_since + bytes > most_copied;
+    synchronous = many || own.since_synchronous + 1 >= max_requests;
+    if (synchronous && own.synchronous != nullptr && !own.synchronous->done) return no_room();
+  }
+  if (registered_only_ && !memory && bytes > 0) [[unlikely]]
+    return unregistered("isend", bytes);
   Request* request = take();
   if (!request) return no_room();
-  const std::span<const std::byte> message(static_cast<const std::byte*>(data), bytes);
-  const auto wire_tag = static_cast<uint32_t>(tag);
-  const transport::Memory* registered = memory ? memory->registration.get() : nullptr;
-  auto* part = synchronous ? endpoint_->send_synchronous(wire_tag, message, registered) : endpoint_->send(wire_tag, message, registered);
-  if (!part) {
-    give(*request);
-    return no_room();
-  }
-  own.since_synchronous = synchronous ? 0 : own.since_synchronous + 1;
-  own.bytes_since = synchronous ? 0 : own.bytes_since + bytes;
-  if (synchronous) own.synchronous = part;
-  request->parts[0] = part;
   request->memory[0] = memory;
-  request->count = 1;
   request->bytes = bytes;
+  request->data = data;
+  request->tag = tag;
+  const bool behind = !waiting_.empty() && waits(tag);
+  auto* part = behind ? nullptr : post(*request, synchronous);
+  if (runs_ahead_) {
+    if (!part) {
+      give(*request);
+      return no_room();
+    }
+    note_ahead(lane(tag), bytes, synchronous ? part : nullptr);
+  }
+  request->parts[0] = part;
+  request->count = 1;
+  if (!part) wait(*request);
   return request;
+}
+
+void Comm::note_ahead(Lane& lane, size_t bytes, transport::Request* synchronous) {
+  lane.since_synchronous = synchronous ? 0 : lane.since_synchronous + 1;
+  lane.bytes_since = synchronous ? 0 : lane.bytes_since + bytes;
+  if (synchronous) lane.synchronous = synchronous;
+}
+
+bool Comm::waits(int tag) const {
+  return std::any_of(waiting_.begin(), waiting_.end(), [&](const Request* request) { return request->tag == tag; });
+}
+
+void Comm::wait(Request& request) {
+  if (waiting_.empty()) group_->add_waiting(*this);
+  waiting_.push_back(&request);
+}
+
+// Of each tag the first that can't be handed over holds up the others.
+bool Comm::hand_over() {
+  if (failure_) waiting_.clear();
+  blocked_.clear();
+  std::erase_if(waiting_, [&](Request* request) {
+    if (std::find(blocked_.begin(), blocked_.end(), request->tag) != blocked_.end()) return false;
+    request->parts[0] = post(*request, false);
+    if (!request->parts[0]) blocked_.push_back(request->tag);
+    return request->parts[0] != nullptr;
+  });
+  return waiting_.empty();
 }
 
 Result<Request*> Comm::receive(const Receives& receives) {
@@ -145,13 +203,17 @@ Result<Request*> Comm::receive(const Receives& receives) {
   for (size_t i = 0; i < receives.data.size(); ++i)
     if (receives.data[i] == nullptr && receives.bytes[i] > 0) [[unlikely]]
       return Error{Code::invalid_argument, fmt::format("data[{}] is null", i)};
+  for (size_t i = 0; i < receives.data.size() && registered_only_; ++i)
+    if (receives.memory[i] == nullptr && receives.bytes[i] > 0) [[unlikely]]
+      return unregistered("irecv", receives.bytes[i]);
+  if (endpoint_->receive_room() < receives.data.size()) return no_room();
   Request* request = take();
   if (!request) return no_room();
   for (size_t i = 0; i < receives.data.size(); ++i) {
     const std::span<std::byte> place(static_cast<std::byte*>(receives.data[i]), receives.bytes[i]);
     const auto* memory = static_cast<const Memory*>(receives.memory[i]);
-    auto* part = endpoint_->receive(static_cast<uint32_t>(receives.tags[i]), place, memory ? memory->registration.get() : nullptr);
-    // The endpoint has as many requests as all of ours have parts.
+    const transport::Endpoint::Group group{static_cast<uint8_t>(receives.data.size()), static_cast<uint8_t>(i)};
+    auto* part = endpoint_->receive(static_cast<uint32_t>(receives.tags[i]), place, memory ? memory->registration.get() : nullptr, group);
     if (!part) return fail({Code::internal, fmt::format("no request left for part {} of {}", i, receives.data.size())});
     request->parts[i] = part;
     request->memory[i] = memory;
@@ -180,30 +242,16 @@ Result<Request*> Comm::flush(std::span<void* const> data, std::span<const int> b
   return request;
 }
 
-Result<bool> Comm::test(Request& request, int* sizes) {
-  const Brief turn(*group_);
-  if (!turn.taken) return false;
-  if (!request.in_use) [[unlikely]]
-    return Error{Code::invalid_argument, "this request is done and gone already"};
-  // What was done before the connection was lost stays done.
-  if (!request.done()) {
-    // Through shared memory a look is cheap beside the way here; by the network it is a system call.
-    const int looks = failure_ ? 0 : way_ == WayKind::network ? 1 : looks_at_memory;
-    bool finished = false;
-    for (int i = 0; i < looks && !finished; ++i) {
-      group_->progress();
-      finished = request.done();
-    }
-    if (!finished) {
-      group_->idle();
-      if (failure_) return *failure_;
-      return false;
-    }
+inline bool Comm::look_for(const Request& request) {
+  for (int looks = failure_ ? 0 : looks_; looks > 0; --looks) {
+    group_->progress();
+    if (request.done()) return true;
   }
-  return finish(request, sizes);
+  group_->idle();
+  return false;
 }
 
-Result<bool> Comm::finish(Request& request, int* sizes) {
+[[gnu::always_inline]] inline Result<bool> Comm::finish(Request& request, int* sizes) {
   for (uint8_t i = 0; i < request.count; ++i) {
     const auto& part = *request.parts[i];
     if (part.failure) [[unlikely]]
@@ -214,16 +262,30 @@ Result<bool> Comm::finish(Request& request, int* sizes) {
     counters_.bytes.add(bytes);
   }
   if (!request.flushes) counters_.messages.add(request.count);
-  if (group_->process().times()) counters_.waited_ns.add(now_ns() - request.posted_ns);
+  if (times_) counters_.waited_ns.add(now_ns() - request.posted_ns);
   give(request);
   return true;
+}
+
+Result<bool> Comm::test(Request& request, int* sizes) {
+  const Brief turn(*group_);
+  if (!turn.taken) return false;
+  if (!request.in_use) [[unlikely]]
+    return Error{Code::invalid_argument, "this request is done and gone already"};
+  // What was done before the connection was lost stays done.
+  if (!request.done() && !look_for(request)) {
+    if (failure_) return *failure_;
+    return false;
+  }
+  return finish(request, sizes);
 }
 
 // The kernel tells better than UCX what has become of the peer.
 Error Comm::failure_of(const transport::Request& part) {
   look();
   const bool gone = !control_.ended().empty() && !peer_left_;
-  const std::string why = gone ? fmt::format("{} (UCX: {})", control_.ended(), part.failure) : part.failure;
+  const std::string why =
+      gone ? fmt::format("{} ({}: {})", control_.ended(), way_ == WayKind::verbs ? "verbs" : "UCX", part.failure) : part.failure;
   return {part.code, fmt::format("connection {} {}: {}", direction_ == Direction::sends ? "to" : "from", peer_, why)};
 }
 
@@ -250,7 +312,8 @@ void Comm::look() {
   }
   if (control_.ended().empty()) return;
   group_->unwatch(*this);  // there is nothing more to hear
-  if (!peer_left_) note_loss(control_.ended());
+  const bool goes_on = control_.silent() && endpoint_->outlives_tcp();
+  if (!peer_left_ && !goes_on) note_loss(control_.ended());
 }
 
 void Comm::note_loss(const std::string& why) {
@@ -267,7 +330,7 @@ void Comm::look_after(std::chrono::steady_clock::time_point now) {
   if (group_->stopped(way_)) lose("its transport was stopped, since it could not call back what was under way on another connection");
 }
 
-Result<Memory*> Comm::register_memory(void* data, size_t bytes, MemoryKind kind) {
+Result<Memory*> Comm::register_memory(void* data, size_t bytes, MemoryKind kind, const transport::DmaBuf* dmabuf) {
   if (kind == MemoryKind::cuda && !GYRE_TRY(group_->process().properties(group_->key.device)).cuda)
     return Error{Code::invalid_usage, fmt::format("{} takes no CUDA memory, and says so", group_->members().front().name)};
   transport::Worker* worker = nullptr;
@@ -275,7 +338,7 @@ Result<Memory*> Comm::register_memory(void* data, size_t bytes, MemoryKind kind)
     const std::lock_guard turn(group_->turn);
     worker = GYRE_TRY(group_->worker(way_));
   }
-  auto* memory = GYRE_TRY(group_->memory().add(*worker, data, bytes, kind));
+  auto* memory = GYRE_TRY(group_->memory().add(*worker, data, bytes, kind, dmabuf));
   const std::lock_guard turn(group_->turn);
   registered_.push_back(memory);
   return memory;

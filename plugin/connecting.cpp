@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/log.h"
@@ -69,7 +70,8 @@ Result<std::unique_ptr<Comm>> Connecting::step() {
   if (!*ready) return std::unique_ptr<Comm>();
   state_ = State::done;
   control_.send(static_cast<uint32_t>(Word::joined), {});
-  log::info("{} sends to {} ({}) over {}", group_->device_name(), control_.peer(), peer_, group_->name_of(way_));
+  log::info("{} sends to {} ({}) over {}{}{}", group_->device_name(), control_.peer(), peer_, group_->name_of(way_), group_->why(way_),
+            refusals_.empty() ? "" : "; not " + refusals_);
   return std::make_unique<Comm>(group_, way_, Comm::Direction::sends, std::move(endpoint_), std::move(control_), peer_);
 }
 
@@ -96,13 +98,17 @@ Status Connecting::take_offer(std::string_view bytes) {
   const Identity& peer = offer->from;
   peer_ = peer.name;
   for (auto way = group_->ways().rbegin(); way != group_->ways().rend(); ++way) {
-    const bool local = way->kind != WayKind::network;
     const bool offered = (offer->ways >> static_cast<uint32_t>(way->kind) & 1U) != 0;
-    if (!offered || (local && !group_->identity().shares_memory_with(peer))) continue;
+    if (is_local(way->kind) && !group_->identity().shares_memory_with(peer)) continue;
+    if (!offered && way->kind == WayKind::verbs) refusals_ = fmt::format("{}: the peer has no verbs here", way->name);
+    if (!offered) continue;
     if (way->kind == WayKind::in_place && !group_->identity().may_read(peer)) continue;
     ways_.push_back(way->kind);
   }
-  return next_way("it offers no way that this process has; is UCX_TLS the same on all ranks?");
+  const bool local_only = std::ranges::all_of(group_->ways(), [](const Way& way) { return is_local(way.kind); });
+  return next_way(
+      local_only ? "there is no way to it: this process has shared memory only (GYRE_TRANSPORT, UCX_TLS), and shares none with that one"
+                 : "it offers no way that this process has; are GYRE_TRANSPORT and UCX_TLS the same on all ranks?");
 }
 
 Status Connecting::take_refusal(std::string_view bytes) {
@@ -114,7 +120,7 @@ Status Connecting::take_refusal(std::string_view bytes) {
 // Asks for the next way that is left, or says why there is none.
 Status Connecting::next_way(const std::string& why) {
   if (state_ != State::greets) refusals_ += fmt::format("{}{}: {}", refusals_.empty() ? "" : "; ", group_->name_of(way_), why);
-  if (ways_.empty()) return failed(refusals_.empty() ? why : refusals_);
+  if (ways_.empty()) return failed(state_ == State::greets || refusals_.empty() ? why : refusals_);
   way_ = ways_.back();
   ways_.pop_back();
   state_ = State::asks;

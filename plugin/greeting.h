@@ -17,9 +17,11 @@ namespace gyre::plugin {
 
 enum class Word : uint32_t { hello = 1, offer, attempt, address, refusal, joined, farewell };
 
-/// Ways between two processes, the best first. The numbers are on the wire.
-enum class WayKind : uint32_t { in_place = 0, by_copies = 1, network = 2 };
-inline constexpr uint32_t way_kinds = 3;
+/// Ways between two processes: through shared memory, by UCX's networks, by verbs. The numbers are on the wire.
+enum class WayKind : uint32_t { in_place = 0, by_copies = 1, network = 2, verbs = 3 };
+inline constexpr uint32_t way_kinds = 4;
+/// Within a host only.
+inline constexpr bool is_local(WayKind way) { return way == WayKind::in_place || way == WayKind::by_copies; }
 
 /// Which of its memory this process shares with which others, and how it is called.
 struct Identity {

@@ -51,10 +51,22 @@ std::string_view Group::name_of(WayKind kind) const {
   return found == ways_.end() ? "?" : std::string_view(found->name);
 }
 
+std::string Group::why(WayKind kind) const {
+  const auto found = std::find_if(ways_.begin(), ways_.end(), [&](const Way& way) { return way.kind == kind; });
+  return found == ways_.end() || found->why.empty() ? "" : ": " + found->why;
+}
+
 Result<transport::Worker*> Group::worker(WayKind kind) {
   auto& worker = workers_[static_cast<size_t>(kind)];
-  if (!worker) worker = GYRE_TRY(process_.provider().open(members_, kind));
+  if (!worker) {
+    worker = GYRE_TRY(process_.provider().open(members_, kind));
+    opened_.push_back(worker.get());
+  }
   return worker.get();
+}
+
+void Group::hand_over() {
+  std::erase_if(waiting_, [](Comm* comm) { return comm->hand_over(); });
 }
 
 void Group::watch(Comm& comm) {
@@ -71,6 +83,7 @@ void Group::unwatch(Comm& comm) { ::epoll_ctl(watch_.get(), EPOLL_CTL_DEL, comm.
 void Group::forget(Comm& comm) {
   unwatch(comm);
   std::erase(comms_, &comm);
+  std::erase(waiting_, &comm);
 }
 
 void Group::look_around() {

@@ -45,6 +45,8 @@ class Group {
   const Identity& identity() const { return identity_; }
   const std::vector<Way>& ways() const { return ways_; }
   std::string_view name_of(WayKind) const;
+  /// What there is to say of it, as what follows its name: ": ", or nothing.
+  std::string why(WayKind) const;
 
   /// Opened when first asked for.
   Result<transport::Worker*> worker(WayKind);
@@ -64,10 +66,12 @@ class Group {
   /// For the caretaker, the calls that it saw last.
   uint64_t seen_calls = 0;
 
-  void progress() {
-    for (const auto& worker : workers_)
-      if (worker) worker->progress();
+  [[gnu::always_inline]] void progress() {
+    for (transport::Worker* worker : opened_) worker->progress();
+    if (!waiting_.empty()) hand_over();
   }
+  /// It has sends that wait to be handed to its endpoint.
+  void add_waiting(Comm& comm) { waiting_.push_back(&comm); }
   /// Instead of waiting: now and then looks at everything that nobody asks for.
   void idle() {
     if (++idle_calls_ % calls_between_looks == 0) [[unlikely]]
@@ -87,6 +91,7 @@ class Group {
 
  private:
   static constexpr uint32_t calls_between_looks = 64;
+  void hand_over();
   void look_around();
   void look_at_peers();
   void bury();
@@ -96,10 +101,11 @@ class Group {
   Identity identity_;
   std::vector<Way> ways_;
   std::array<std::unique_ptr<transport::Worker>, way_kinds> workers_;
+  std::vector<transport::Worker*> opened_;  // of these
   std::vector<std::unique_ptr<transport::Endpoint>> retired_;
   MemoryCache memory_;  // before the workers, whose memory it is
   UniqueFd watch_;      // epoll
-  std::vector<Comm*> comms_;
+  std::vector<Comm*> comms_, waiting_;
   std::chrono::steady_clock::time_point looked_{};
   uint32_t idle_calls_ = 0;
   std::atomic<uint64_t> calls_{1};

@@ -95,8 +95,8 @@ Result<std::unique_ptr<Comm>> ListenComm::accept() {
       return lost;
     }
     if (!*ready || !arrival->joined) continue;
-    log::info("{} receives from {} ({}) over {}", group_->device_name(), arrival->control.peer(), arrival->from.name,
-              group_->name_of(arrival->way));
+    log::info("{} receives from {} ({}) over {}{}", group_->device_name(), arrival->control.peer(), arrival->from.name,
+              group_->name_of(arrival->way), group_->why(arrival->way));
     auto comm = std::make_unique<Comm>(group_, arrival->way, Comm::Direction::receives, std::move(arrival->endpoint),
                                        std::move(arrival->control), arrival->from.name);
     arrivals_.erase(arrival);
@@ -131,7 +131,7 @@ Status ListenComm::take_hello(Arrival& arrival, std::string_view bytes) {
   arrival.from = std::move(hello.from);
   Offer offer{0, group_->identity()};
   for (const Way& way : group_->ways()) {
-    const bool possible = way.kind == WayKind::network    ? true
+    const bool possible = !is_local(way.kind)             ? true
                           : way.kind == WayKind::in_place ? group_->identity().may_read(arrival.from)
                                                           : group_->identity().shares_memory_with(arrival.from);
     if (possible) offer.ways |= 1U << static_cast<uint32_t>(way.kind);

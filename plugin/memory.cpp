@@ -6,14 +6,15 @@
 
 namespace gyre::plugin {
 
-Result<Memory*> MemoryCache::add(transport::Worker& worker, void* data, size_t bytes, MemoryKind kind) {
+Result<Memory*> MemoryCache::add(transport::Worker& worker, void* data, size_t bytes, MemoryKind kind, const transport::DmaBuf* dmabuf) {
   const MemoryKey key{&worker, static_cast<std::byte*>(data), bytes, kind};
   const std::lock_guard lock(mutex_);
   if (const auto found = all_.find(key); found != all_.end()) {
     ++found->second->count;
     return found->second.get();
   }
-  auto registration = GYRE_TRY(worker.register_memory({static_cast<std::byte*>(data), bytes}, kind));
+  const std::span region(static_cast<std::byte*>(data), bytes);
+  auto registration = dmabuf ? GYRE_TRY(worker.register_dmabuf(region, *dmabuf)) : GYRE_TRY(worker.register_memory(region, kind));
   auto& memory = all_[key];
   memory = std::make_unique<Memory>(key, std::move(registration));
   return memory.get();

@@ -30,7 +30,7 @@ class Memory {
 
 class MemoryCache {
  public:
-  Result<Memory*> add(transport::Worker&, void* data, size_t bytes, MemoryKind);
+  Result<Memory*> add(transport::Worker&, void* data, size_t bytes, MemoryKind, const transport::DmaBuf* = nullptr);
   /// An error: it is not registered here (any more).
   Status give_back(Memory*);
   size_t size();

@@ -21,7 +21,9 @@ Result<ListenComm*> listen(Context* context, int device, Handle handle) { return
 Result<SendComm*> connect(Context* context, int device, Handle handle) { return Process::get().connect(context, device, handle); }
 Result<RecvComm*> accept(ListenComm* listener) { return Process::get().accept(listener); }
 
-Result<Memory*> register_memory(Comm* comm, void* data, size_t bytes, MemoryKind kind) { return comm->register_memory(data, bytes, kind); }
+Result<Memory*> register_memory(Comm* comm, void* data, size_t bytes, MemoryKind kind, const transport::DmaBuf* dmabuf) {
+  return comm->register_memory(data, bytes, kind, dmabuf);
+}
 Status deregister(Comm* comm, Memory* memory) { return comm->deregister(memory); }
 
 Result<Request*> send(SendComm* comm, const void* data, size_t bytes, int tag, Memory* memory) {

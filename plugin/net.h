@@ -57,7 +57,8 @@ Result<ListenComm*> listen(Context*, int device, Handle);
 Result<SendComm*> connect(Context*, int device, Handle);
 Result<RecvComm*> accept(ListenComm*);
 
-Result<Memory*> register_memory(Comm*, void* data, size_t bytes, MemoryKind);
+/// `dmabuf`: the descriptor of GPU memory, where NCCL has one; not needed after the call.
+Result<Memory*> register_memory(Comm*, void* data, size_t bytes, MemoryKind, const transport::DmaBuf* dmabuf = nullptr);
 /// Nothing touches the memory afterwards: what is under way with it ends the connection.
 Status deregister(Comm*, Memory*);
 

@@ -13,7 +13,7 @@
 namespace gyre::plugin {
 namespace {
 
-Status register_any(void* comm, void* data, size_t size, int type, void** mhandle) {
+Status register_any(void* comm, void* data, size_t size, int type, void** mhandle, const transport::DmaBuf* dmabuf = nullptr) {
   if (mhandle == nullptr) return missing("mhandle");
   *mhandle = nullptr;
   if (comm == nullptr) return missing("comm");
@@ -22,7 +22,7 @@ Status register_any(void* comm, void* data, size_t size, int type, void** mhandl
     return Error{Code::invalid_argument,
                  fmt::format("type is {}, must be {} (host memory) or {} (CUDA's)", type, int{NCCL_PTR_HOST}, int{NCCL_PTR_CUDA})};
   const MemoryKind kind = type == NCCL_PTR_CUDA ? MemoryKind::cuda : MemoryKind::host;
-  *mhandle = GYRE_TRY(register_memory(static_cast<Comm*>(comm), data, size, kind));
+  *mhandle = GYRE_TRY(register_memory(static_cast<Comm*>(comm), data, size, kind, kind == MemoryKind::cuda ? dmabuf : nullptr));
   return {};
 }
 
@@ -82,9 +82,10 @@ ncclResult_t reg_mr(void* comm, void* data, size_t size, int type, void** mhandl
   return guard("regMr", [&] { return register_any(comm, data, size, type, mhandle); });
 }
 
-ncclResult_t reg_mr_dma_buf(void* comm, void* data, size_t size, int type, uint64_t, int, void** mhandle) {
-  // UCX asks CUDA for the descriptor itself, and for as long as it needs it; NCCL closes its own when this returns.
-  return guard("regMrDmaBuf", [&] { return register_any(comm, data, size, type, mhandle); });
+ncclResult_t reg_mr_dma_buf(void* comm, void* data, size_t size, int type, uint64_t offset, int fd, void** mhandle) {
+  // NCCL closes the descriptor when this returns, and verbs need it no longer; UCX asks CUDA for one itself.
+  const transport::DmaBuf dmabuf{fd, offset};
+  return guard("regMrDmaBuf", [&] { return register_any(comm, data, size, type, mhandle, &dmabuf); });
 }
 
 ncclResult_t dereg_mr(void* comm, void* mhandle) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "plugin/networks.h"
 
 namespace gyre::plugin {
 namespace {
@@ -15,12 +16,13 @@ namespace {
 // NCCL polls a connection in the making all the time, unless it was aborted.
 constexpr std::chrono::minutes abandoned_after{10};  // longer than a process may be stopped
 
-/// "mlx5_0:1 of ib0 at 10.0.0.1, port 1, 100000 Mbit/s, on /sys/devices/…"
+/// "mlx5_0:1 of ib0 at 10.0.0.1, port 1, 100000 Mbit/s, on /sys/devices/…, verbs by RoCE v2 10.0.0.1"
 std::string description(const transport::NetDevice& d) {
   const std::string interface = d.interface.empty() || d.interface == d.name ? "" : " of " + d.interface;
   const std::string speed = d.mbit_per_s == 0 ? "speed unknown" : fmt::format("{} Mbit/s", d.mbit_per_s);
-  return fmt::format("{}{} at {}, port {}, {}, {}", d.name, interface, text_of(d.address), d.port, speed,
-                     d.pci_path.empty() ? "not on PCI" : "on " + d.pci_path);
+  const std::string verbs = d.verbs_words.empty() ? "" : fmt::format(", {} {}", d.verbs ? "verbs by" : "no verbs:", d.verbs_words);
+  return fmt::format("{}{} at {}, port {}, {}, {}{}", d.name, interface, text_of(d.address), d.port, speed,
+                     d.pci_path.empty() ? "not on PCI" : "on " + d.pci_path, verbs);
 }
 
 DeviceStats stats_of(const PluginDevice& device) {
@@ -37,7 +39,7 @@ Process& Process::get() {
       get().stop_caretaker();
       get().stats().at_exit();
     });
-    return new Process(ucx_provider());
+    return new Process(std::make_unique<Networks>());
   }();
   return *process;
 }
@@ -47,7 +49,7 @@ Result<Context*> Process::open(uint64_t communicator, int traffic_class) {
   if (!ready_) {
     config_ = GYRE_TRY(Config::from_environment());
     times_ = !config_.stats.value.empty();
-    auto found = GYRE_TRY(provider_->devices());
+    auto found = GYRE_TRY(provider_->devices(config_));
     for (auto& device : found) {
       const int index = static_cast<int>(devices_.size());
       log::info("device {}: {}", index, description(device));
@@ -189,14 +191,14 @@ void Process::progress_idle() {
 Comm* Process::give(std::unique_ptr<Comm> comm) {
   const std::lock_guard lock(mutex_);
   comms_.insert(comm.get());
-  if (provider_->keeps_sends(comm->way())) caretaker_.start();
+  if (provider_->needs_calls(comm->way())) caretaker_.start();
   return comm.release();
 }
 
 void Process::settle() {
   const auto needed = [this] {
     const std::lock_guard lock(mutex_);
-    return std::any_of(comms_.begin(), comms_.end(), [&](const Comm* comm) { return provider_->keeps_sends(comm->way()); });
+    return std::any_of(comms_.begin(), comms_.end(), [&](const Comm* comm) { return provider_->needs_calls(comm->way()); });
   };
   if (!needed()) caretaker_.stop();
   if (needed()) caretaker_.start();  // one has come meanwhile

@@ -3,7 +3,6 @@
 // while somebody waits.
 #pragma once
 #include <atomic>
-#include <mutex>
 
 namespace gyre::plugin {
 
@@ -17,17 +16,18 @@ class BasicTurn {
   }
   bool try_lock() { return waiting_.load(std::memory_order_relaxed) == 0 && mutex_.try_lock(); }
   /// Keeps trying for some microseconds: most turns are that short, and who must come again is late.
-  bool try_briefly() {
+  bool try_briefly() { return try_lock() || try_again(); }
+  [[gnu::always_inline]] void unlock() { mutex_.unlock(); }
+
+ private:
+  [[gnu::noinline]] bool try_again() {
     for (int i = 0; i < 500; ++i) {
-      if (try_lock()) return true;
       if (waiting_.load(std::memory_order_relaxed) > 0) return false;
       rest();
+      if (try_lock()) return true;
     }
     return false;
   }
-  void unlock() { mutex_.unlock(); }
-
- private:
   static void rest() {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
@@ -39,6 +39,27 @@ class BasicTurn {
   Mutex mutex_;
   std::atomic<int> waiting_{0};
 };
-using Turn = BasicTurn<std::mutex>;
+
+/// A mutex for turns that are taken and given back with every call: inline where std::mutex calls the C library, and as cheap as that where
+/// somebody waits.
+class Flag {
+ public:
+  void lock() {
+    waiting_.fetch_add(1);
+    while (held_.exchange(true)) held_.wait(true);
+    waiting_.fetch_sub(1);
+  }
+  bool try_lock() { return !held_.load(std::memory_order_relaxed) && !held_.exchange(true); }
+  // Who is not seen waiting here has yet to look at held_.
+  [[gnu::always_inline]] void unlock() {
+    held_.store(false);
+    if (waiting_.load() > 0) held_.notify_one();
+  }
+
+ private:
+  std::atomic<bool> held_{false};
+  std::atomic<int> waiting_{0};
+};
+using Turn = BasicTurn<Flag>;
 
 }  // namespace gyre::plugin

@@ -217,8 +217,10 @@ TEMPLATE_LIST_TEST_CASE("memory is registered with its kind, for sends and recei
   CHECK(table.regMr(rim.receive_comm, rim.data, 5, NCCL_PTR_CUDA, &memory) == ncclSuccess);
   CHECK(rim.fake.calls == Calls{"register 1 64 host", "deregister 1 2", "register 2 5 cuda"});
   if constexpr (Slots<TestType>::has_dma_buf) {
-    CHECK(table.regMrDmaBuf(rim.send_comm, rim.data, 63, NCCL_PTR_CUDA, 0, 999, &memory) == ncclSuccess);
-    CHECK(rim.fake.last() == "register 1 63 cuda");
+    CHECK(table.regMrDmaBuf(rim.send_comm, rim.data, 63, NCCL_PTR_CUDA, 4096, 999, &memory) == ncclSuccess);
+    CHECK(rim.fake.last() == "register 1 63 cuda by descriptor 999 at 4096");
+    CHECK(table.regMrDmaBuf(rim.send_comm, rim.data, 63, NCCL_PTR_HOST, 4096, 999, &memory) == ncclSuccess);
+    CHECK(rim.fake.last() == "register 1 63 host");
     CHECK(table.regMrDmaBuf(rim.send_comm, rim.data, 63, NCCL_PTR_DMABUF, 0, 999, &memory) == ncclInvalidArgument);
     CHECK(memory == nullptr);
   }

@@ -131,8 +131,9 @@ Result<RecvComm*> accept(ListenComm* listener) {
   return fake_net().not_yet ? nullptr : numbered<RecvComm>(++fake_net().comms);
 }
 
-Result<Memory*> register_memory(Comm* comm, void*, size_t bytes, MemoryKind kind) {
-  GYRE_TRY(called("register {} {} {}", number_of(comm), bytes, kind == MemoryKind::cuda ? "cuda" : "host"));
+Result<Memory*> register_memory(Comm* comm, void*, size_t bytes, MemoryKind kind, const transport::DmaBuf* dmabuf) {
+  GYRE_TRY(called("register {} {} {}{}", number_of(comm), bytes, kind == MemoryKind::cuda ? "cuda" : "host",
+                  dmabuf ? fmt::format(" by descriptor {} at {}", dmabuf->fd, dmabuf->offset) : ""));
   return numbered<Memory>(++fake_net().memories);
 }
 Status deregister(Comm* comm, Memory* memory) { return called("deregister {} {}", number_of(comm), number_of(memory)); }

@@ -112,20 +112,20 @@ TEST_CASE("greeting: random bytes are an error or a greeting, with a name that c
   CHECK(read > 100);
 }
 
-TEST_CASE("greeting: a way is one of three, and what follows it is why") {
+TEST_CASE("greeting: a way is one of four, and what follows it is why") {
   int known = 0;
   for (int c = 0; c < 256; ++c) {
     const std::string bytes = std::string(1, static_cast<char>(c)) + "why";
     std::string_view rest = bytes;
     const auto way = decode_way(rest);
-    REQUIRE(bool(way) == (c < 3));
+    REQUIRE(bool(way) == (c < 4));
     REQUIRE(rest == (way ? "why" : bytes));
     known += bool(way);
   }
-  CHECK(known == 3);
+  CHECK(known == 4);
   std::string_view none;
   CHECK_FALSE(decode_way(none));
-  for (const auto kind : {WayKind::in_place, WayKind::by_copies, WayKind::network}) {
+  for (const auto kind : {WayKind::in_place, WayKind::by_copies, WayKind::network, WayKind::verbs}) {
     const std::string refusal = encode_refusal(kind, "no room");
     const std::string attempt = encode_attempt(kind);
     std::string_view text = refusal;

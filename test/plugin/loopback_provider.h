@@ -37,7 +37,7 @@ class LoopbackProvider final : public plugin::Provider {
   Faults& network() { return of(plugin::WayKind::network); }
   Faults& of(plugin::WayKind kind) { return faults[static_cast<size_t>(kind)]; }
 
-  Result<std::vector<transport::NetDevice>> devices() override {
+  Result<std::vector<transport::NetDevice>> devices(const Config&) override {
     if (no_devices) return *no_devices;
     return list;
   }

@@ -1,6 +1,31 @@
 #include "test/plugin/net_pair.h"
 
+#include <sstream>
+#include <string>
+#include <vector>
+
 namespace gyre::test {
+
+Net::Net(int version) : plugin_(must(perf::NetPlugin::open(path(), version))), context_(must(plugin_->init({}))) {
+  const char* ends = std::getenv("TEST_NET_ENDS");
+  if (ends == nullptr) return;
+  std::istringstream words(ends);
+  std::string connects, listens;
+  words >> connects >> listens;
+  ends_ = Ends{device_of(connects, version), device_of(listens, version)};
+}
+
+int Net::device_of(std::string names, int version) const {
+  constexpr int first_that_fuses = 9;
+  std::istringstream words(std::move(names));
+  std::vector<int> members;
+  const int count = devices();
+  for (std::string name; std::getline(words, name, '+');)
+    for (int i = 0; i < count; ++i)
+      if (must(plugin_->properties(i)).name == name) members.push_back(i);
+  if (members.empty()) throw std::runtime_error("TEST_NET_ENDS names no device of this plugin");
+  return members.size() == 1 || version < first_that_fuses ? members.front() : must(plugin_->make_virtual_device(members));
+}
 
 void* Net::receive(void* comm, std::span<const std::span<std::byte>> data, const int* tags, void* memory, void* stale) const {
   void *at[8], *handles[8], *request = stale;
@@ -19,10 +44,11 @@ void* Net::receive(void* comm, std::span<const std::span<std::byte>> data, const
 
 Pair::Pair(Net& net, int device) : net_(net) {
   perf::NetHandle handle;
-  void* listener = must(net->listen(net.context(), device, handle));
+  const auto ends = net.ends(device);
+  void* listener = must(net->listen(net.context(), ends.listens, handle));
   until(
       [&] {
-        if (sender == nullptr) sender = must(net->connect(net.context(), device, handle));
+        if (sender == nullptr) sender = must(net->connect(net.context(), ends.connects, handle));
         if (receiver == nullptr) receiver = must(net->accept(listener));
         return sender != nullptr && receiver != nullptr;
       },

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <climits>
 #include <cstdlib>
+#include <optional>
 #include <stdexcept>
 
 #include "perf/net_plugin.h"
@@ -27,11 +28,14 @@ void until(Condition condition, const char* what) {
   }
 }
 
-/// The plugin, and a communicator in it.
+/// The plugin, and a communicator in it. TEST_NET_ENDS says by which devices connections go, from one to another, each fused of several
+/// where the table can: "rxe_a0:1+rxe_a1:1 rxe_b0:1+rxe_b1:1".
 class Net {
  public:
-  explicit Net(int version = perf::newest_net_table)
-      : plugin_(must(perf::NetPlugin::open(path(), version))), context_(must(plugin_->init({}))) {}
+  struct Ends {
+    int connects, listens;
+  };
+  explicit Net(int version = perf::newest_net_table);
   Net(const Net&) = delete;
   Net& operator=(const Net&) = delete;
   ~Net() { (void)plugin_->finalize(context_); }
@@ -40,6 +44,8 @@ class Net {
   perf::NetPlugin& plugin() const { return *plugin_; }
   void* context() const { return context_; }
   int devices() const { return must(plugin_->devices()); }
+  /// Of a connection by this device.
+  Ends ends(int device) const { return ends_.value_or(Ends{device, device}); }
 
   /// Null: there is no room. One call, where something `stale` lies in the request's place; else several, as NCCL's, since the plugin's own
   /// thread may have the connection for a moment.
@@ -74,15 +80,17 @@ class Net {
     if (path == nullptr) throw std::runtime_error("TEST_NET_PLUGIN must name the plugin's .so");
     return path;
   }
+  int device_of(std::string names, int version) const;
   void check(const char* call, ncclResult_t result) const {
     if (result != ncclSuccess) throw std::runtime_error(plugin_->error(call, result).what);
   }
 
   std::unique_ptr<perf::NetPlugin> plugin_;
   void* context_;
+  std::optional<Ends> ends_;
 };
 
-/// A connection from this process to itself.
+/// A connection from this process to itself: by a device, or by those that TEST_NET_ENDS names.
 class Pair {
  public:
   explicit Pair(Net& net, int device = 0);

@@ -162,7 +162,6 @@ class Link final : private Detour::Receiver {
 
   // link_send.cpp
   void look_for_credits();
-  const Credit* next_credit();
   const Credit* match(uint64_t tag);
   static constexpr uint8_t too_many = max_pieces + 1;
   uint8_t split(std::span<const std::byte> data, Pieces&);

@@ -38,7 +38,9 @@ void Link::lose(Path& path, const Error& why) {
     return fail(why);
   }
   if (on_failure_) on_failure_();
-  if (carried)
+  if (!carried)
+    log::info("a path to {} does not carry yet: {}", peer_, why.what);
+  else
     log::warn("a path of {} to {} failed, {}: {}", paths_.size(), peer_,
               alive() > 0    ? fmt::format("{} are left", alive())
               : has_detour() ? "TCP takes over"

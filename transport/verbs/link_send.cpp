@@ -17,17 +17,16 @@ constexpr const char* too_long = "the message is longer than the receive";
 
 }  // namespace
 
-// Into groups_ what belongs to it. Null: the peer has posted no further receive.
-const Credit* Link::next_credit() {
-  const auto entry = static_cast<uint8_t>(offered_ % ring_entries);
-  Credit& next = rings_->offered[entry];
-  if (std::atomic_ref(next.sequence).load(std::memory_order_acquire) != offered_ + 1) return nullptr;
-  if (const auto group = next.group(); group.size > 1 && group.place == 0) groups_[entry] = {group.size, 0, 0};
-  return &next;
-}
-
+// Into groups_ what belongs there.
 void Link::look_for_credits() {
-  while (next_credit()) unmatched_.push_back(static_cast<uint8_t>(offered_++ % ring_entries));
+  while (true) {
+    const auto entry = static_cast<uint8_t>(offered_ % ring_entries);
+    Credit& next = rings_->offered[entry];
+    if (std::atomic_ref(next.sequence).load(std::memory_order_acquire) != offered_ + 1) return;
+    if (const auto group = next.group(); group.size > 1 && group.place == 0) groups_[entry] = {group.size, 0, 0};
+    unmatched_.push_back(entry);
+    ++offered_;
+  }
 }
 
 // Null: there is none of this tag.
@@ -55,7 +54,7 @@ uint8_t Link::split(std::span<const std::byte> data, Pieces& pieces) {
   if (data.size() >= split_from && !only_) return stripe(data, pieces);
   const Path* path = lightest(data.size());
   if (!path) return 0;
-  if (data.size() > path->rail().max_piece()) return stripe(data, pieces);
+  if (!path->takes(data.size())) return stripe(data, pieces);
   pieces[0] = {data.data(), static_cast<uint32_t>(data.size()), path->index()};
   return 1;
 }
@@ -249,6 +248,7 @@ void Link::join_group(Sending& sending, const Credit& credit) {
 
 bool Link::write_word(Path& path, Immediate word) { return posted(path, path.write({}, word.bits(), {}), "ibv_post_send"); }
 
+// Of a message that is not there any more, it was heard by mail.
 void Link::confirmed(Immediate word) {
   for (Sending& sending : sending_) {
     if (entry_of(sending.sequence) != word.entry || lap_of(sending.sequence) != word.lap) continue;
@@ -256,7 +256,7 @@ void Link::confirmed(Immediate word) {
     if (sending.under_way == 0) finish(sending);
     return;
   }
-}  // else it was heard of by mail
+}
 
 bool Link::has(uint64_t sequence) {
   for (const Sending& sending : sending_)

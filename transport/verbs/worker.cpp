@@ -49,7 +49,7 @@ std::string VerbsWorker::describe_rails() const {
 }
 
 Offer VerbsWorker::offer() const {
-  return {slots_.bytes, slots_.credits, static_cast<uint32_t>(rails_.size()), pairs_, way_.confirm ? 1U : 0U, fallback_ ? 1U : 0U};
+  return {slots_.bytes, slots_.credits, static_cast<uint32_t>(rails_.size()), pairs_, way_.confirm ? 1U : 0U};
 }
 
 // Connections that are made or closed are heard each time; others say one word in their life, and a look at them is a system call.

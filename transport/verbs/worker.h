@@ -29,7 +29,6 @@ struct Offer {
   uint64_t slot_bytes = 0;
   uint32_t credits = 0;
   uint32_t rails = 1, pairs = 1, confirms = 0;
-  uint32_t falls_back = 0;
 };
 
 class VerbsEndpoint;

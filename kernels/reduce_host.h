@@ -22,6 +22,8 @@ struct Arithmetic {
   void (*scale_combine)(void* dst, const void* x, const void* received, size_t count, double scalar);
   /// dst = dst / n, truncated toward zero; null unless avg of integers
   void (*divide)(void* dst, size_t count, uint64_t n);
+  /// dst = other = a op b: what two memories are to hold, in one pass
+  void (*combine_both)(void* dst, void* other, const void* a, const void* b, size_t count);
 };
 
 /// The fastest for this processor.

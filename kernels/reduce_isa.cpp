@@ -26,6 +26,16 @@ void combine(void* dst, const void* a, const void* b, size_t count) {
   for (size_t i = 0; i < count; ++i) out[i] = Op{}(left[i], right[i]);
 }
 
+template <class Op, class T>
+void combine_both(void* dst, void* other, const void* a, const void* b, size_t count) {
+  auto* out = static_cast<T*>(dst);
+  auto* out2 = static_cast<T*>(other);
+  const auto* left = static_cast<const T*>(a);
+  const auto* right = static_cast<const T*>(b);
+  GYRE_INDEPENDENT
+  for (size_t i = 0; i < count; ++i) out[i] = out2[i] = Op{}(left[i], right[i]);
+}
+
 #if defined(__F16C__)
 template <>
 void combine<Sum, Half>(void* dst, const void* a, const void* b, size_t count) {
@@ -37,6 +47,32 @@ template <>
 void combine<Prod, Half>(void* dst, const void* a, const void* b, size_t count) {
   each_half(static_cast<Half*>(dst), static_cast<const Half*>(a), static_cast<const Half*>(b), count,
             [](float x, float y) { return x * y; });
+}
+#endif
+
+#if defined(__F16C__)
+// The conversions have no loop that the compiler knows how to store twice: a piece that stays in the first-level cache is copied.
+template <class Op>
+void combine_both_halves(void* dst, void* other, const void* a, const void* b, size_t count) {
+  constexpr size_t piece = 2048;
+  for (size_t at = 0; at < count; at += piece) {
+    const size_t n = count - at < piece ? count - at : piece;
+    auto* out = static_cast<Half*>(dst) + at;
+    auto* out2 = static_cast<Half*>(other) + at;
+    combine<Op, Half>(out, static_cast<const Half*>(a) + at, static_cast<const Half*>(b) + at, n);
+    GYRE_INDEPENDENT
+    for (size_t i = 0; i < n; ++i) out2[i] = out[i];
+  }
+}
+
+template <>
+void combine_both<Sum, Half>(void* dst, void* other, const void* a, const void* b, size_t count) {
+  combine_both_halves<Sum>(dst, other, a, b, count);
+}
+
+template <>
+void combine_both<Prod, Half>(void* dst, void* other, const void* a, const void* b, size_t count) {
+  combine_both_halves<Prod>(dst, other, a, b, count);
 }
 #endif
 
@@ -87,20 +123,20 @@ using Row = std::array<Arithmetic, reduce_op_count>;
 /// Sums and products wrap, so they run in the unsigned type of the same width.
 template <class T, class Unsigned>
 inline constexpr Row integers{{
-    {combine<Sum, Unsigned>, nullptr, nullptr, nullptr},
-    {combine<Prod, Unsigned>, nullptr, nullptr, nullptr},
-    {combine<Max, T>, nullptr, nullptr, nullptr},
-    {combine<Min, T>, nullptr, nullptr, nullptr},
-    {combine<Sum, Unsigned>, nullptr, nullptr, divide<T>},
+    {combine<Sum, Unsigned>, nullptr, nullptr, nullptr, combine_both<Sum, Unsigned>},
+    {combine<Prod, Unsigned>, nullptr, nullptr, nullptr, combine_both<Prod, Unsigned>},
+    {combine<Max, T>, nullptr, nullptr, nullptr, combine_both<Max, T>},
+    {combine<Min, T>, nullptr, nullptr, nullptr, combine_both<Min, T>},
+    {combine<Sum, Unsigned>, nullptr, nullptr, divide<T>, combine_both<Sum, Unsigned>},
 }};
 
 template <class T>
 inline constexpr Row floats{{
-    {combine<Sum, T>, nullptr, nullptr, nullptr},
-    {combine<Prod, T>, nullptr, nullptr, nullptr},
-    {combine<Max, T>, nullptr, nullptr, nullptr},
-    {combine<Min, T>, nullptr, nullptr, nullptr},
-    {combine<Sum, T>, scale<T>, scale_combine<T>, nullptr},
+    {combine<Sum, T>, nullptr, nullptr, nullptr, combine_both<Sum, T>},
+    {combine<Prod, T>, nullptr, nullptr, nullptr, combine_both<Prod, T>},
+    {combine<Max, T>, nullptr, nullptr, nullptr, combine_both<Max, T>},
+    {combine<Min, T>, nullptr, nullptr, nullptr, combine_both<Min, T>},
+    {combine<Sum, T>, scale<T>, scale_combine<T>, nullptr, combine_both<Sum, T>},
 }};
 
 }  // namespace

@@ -66,6 +66,10 @@ TEST_CASE("combine agrees with slow arithmetic for every type and op", "[kernels
         kernels->combine(found.data(), a.data(), b.data(), expected.size());
         describe(type, op, isa);
         CHECK(differences(type, found, expected, pairs) == 0);
+        Bytes one(a.size()), other(a.size());
+        kernels->combine_both(one.data(), other.data(), a.data(), b.data(), expected.size());
+        CHECK(differences(type, one, expected, pairs) == 0);
+        CHECK(other == one);
       }
     }
   }

@@ -1,0 +1,43 @@
+// A collective on memory that every rank can reach, in one phase: when all inputs are ready each rank makes its passes, and when all have
+// made theirs, all outputs are ready. What a message would carry a rank reads itself, and a pass reads each operand once: no other
+// form moves fewer bytes. Two forms:
+//   staged: a rank reads its own input and copies that the others have shown, and writes its own output;
+//   mapped: ranks read each other's inputs and write each other's outputs; the work of a reduction is shared among all.
+// Pure data, proven before it runs, as schedules of messages are (verify.h).
+#pragma once
+#include <string>
+#include <vector>
+
+#include "schedule/layout.h"
+
+namespace gyre::schedule {
+
+/// A chunk of a rank's input or output.
+struct Spot {
+  Rank rank = 0;
+  uint32_t chunk = 0;
+
+  bool operator==(const Spot&) const = default;
+};
+
+/// Input chunks, reduced in the order listed, to output chunks.
+struct Pass {
+  std::vector<Spot> from;
+  std::vector<Spot> to;
+};
+
+struct Direct {
+  bool staged = false;
+  Layout layout;                          ///< its chunks: pieces of a block
+  std::vector<std::vector<Pass>> passes;  ///< by rank
+};
+
+/// `layout.chunks` is not looked at.
+Direct staged(Layout);
+Direct mapped(Layout);
+
+/// What is wrong with it: an output chunk that nobody or two write, that is not what the collective defines in the order of ranks, or that
+/// somebody may still read; empty: it computes the collective, in whatever order ranks go.
+std::string fault(const Direct&, bool in_place);
+
+}  // namespace gyre::schedule

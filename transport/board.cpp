@@ -1,0 +1,29 @@
+#include "transport/board.h"
+
+#include <fmt/format.h>
+
+namespace gyre::transport {
+
+Result<std::unique_ptr<Board>> Board::create(Rank rank, int ranks) {
+  std::unique_ptr<Board> board(new Board(rank, ranks));
+  board->parts_[static_cast<size_t>(rank)].memory = GYRE_TRY(SharedMemory::create(footprint));
+  return board;
+}
+
+Status Board::open(Rank peer, std::string_view address) {
+  auto memory = GYRE_TRY(SharedMemory::open(address));
+  if (memory->bytes() < footprint) return Error{Code::remote, fmt::format("shm: rank {}'s board has {} bytes", peer, memory->bytes())};
+  parts_[static_cast<size_t>(peer)].memory = std::move(memory);
+  return {};
+}
+
+Board::Line* Board::slot(uint64_t sequence) {
+  if (sequence > slots) {
+    for (Rank peer = 0; peer < ranks(); ++peer) {
+      if (peer != rank_ && !finished(peer, sequence - slots)) return nullptr;
+    }
+  }
+  return &at(rank_, sequence);
+}
+
+}  // namespace gyre::transport

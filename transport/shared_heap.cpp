@@ -1,0 +1,49 @@
+#include "transport/shared_heap.h"
+
+#include <fmt/format.h>
+
+namespace gyre::transport {
+
+SharedHeap& SharedHeap::of_process() {
+  static SharedHeap heap;
+  return heap;
+}
+
+Result<void*> SharedHeap::allocate(size_t bytes) {
+  constexpr size_t page = 4096;
+  if (bytes > size_t{1} << 46) return Error{Code::invalid_argument, fmt::format("shared heap: {} bytes are too many", bytes)};
+  auto memory = GYRE_TRY(SharedMemory::create(std::max(page, (bytes + page - 1) / page * page)));
+  std::byte* data = memory->data();
+  const std::lock_guard lock(mutex_);
+  segments_.emplace(reinterpret_cast<uintptr_t>(data), Owned{++last_, std::move(memory)});
+  changes_.fetch_add(1, std::memory_order_release);
+  return data;
+}
+
+Status SharedHeap::release(void* memory) {
+  const std::lock_guard lock(mutex_);
+  if (segments_.erase(reinterpret_cast<uintptr_t>(memory)) == 0) {
+    return Error{Code::invalid_argument, fmt::format("shared heap: {} was not allocated here, or was released already", memory)};
+  }
+  changes_.fetch_add(1, std::memory_order_release);
+  return {};
+}
+
+std::optional<SharedHeap::Segment> SharedHeap::find(const void* data, size_t bytes) const {
+  const std::lock_guard lock(mutex_);
+  auto after = segments_.upper_bound(reinterpret_cast<uintptr_t>(data));
+  if (after == segments_.begin()) return std::nullopt;
+  const Owned& owned = std::prev(after)->second;
+  const Segment segment{owned.number, owned.memory->data(), owned.memory->bytes()};
+  return segment.holds(data, bytes) ? std::optional(segment) : std::nullopt;
+}
+
+std::string SharedHeap::address(uint64_t number) const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [at, owned] : segments_) {
+    if (owned.number == number) return owned.memory->address();
+  }
+  return {};
+}
+
+}  // namespace gyre::transport

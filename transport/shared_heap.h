@@ -1,0 +1,54 @@
+// Memory that the other ranks of a host can map: what is allocated here lies in a file of its own, a segment, which peers open when a call
+// first names it. One heap per process. Safe from any thread. It must not know: communicators, ranks.
+#pragma once
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "transport/shared_memory.h"
+
+namespace gyre::transport {
+
+class SharedHeap {
+ public:
+  struct Segment {
+    uint64_t number = 0;  ///< from 1, never used twice
+    std::byte* begin = nullptr;
+    size_t bytes = 0;
+
+    bool holds(const void* data, size_t size) const {
+      const auto at = reinterpret_cast<uintptr_t>(data) - reinterpret_cast<uintptr_t>(begin);
+      return at <= bytes && size <= bytes - at;
+    }
+  };
+
+  static SharedHeap& of_process();
+
+  /// Zeros, aligned to a page; `bytes` 0 is rounded up. Each allocation costs a file descriptor and a page beside its bytes.
+  Result<void*> allocate(size_t bytes);
+  /// Error: the pointer is none that allocate() has returned. No collective may be using the memory.
+  Status release(void* memory);
+
+  /// The segment in which these bytes lie; none: they are ordinary memory.
+  std::optional<Segment> find(const void* data, size_t bytes) const;
+  /// What a peer opens (SharedMemory::open); empty where it was released.
+  std::string address(uint64_t number) const;
+  /// Grows with every allocation and release: what find() said holds as long as it stays.
+  uint64_t changes() const { return changes_.load(std::memory_order_acquire); }
+
+ private:
+  struct Owned {
+    uint64_t number;
+    std::unique_ptr<SharedMemory> memory;
+  };
+
+  mutable std::mutex mutex_;
+  std::map<uintptr_t, Owned> segments_;  // by address
+  uint64_t last_ = 0;
+  std::atomic<uint64_t> changes_{0};
+};
+
+}  // namespace gyre::transport

@@ -55,4 +55,44 @@ void Combine::first(std::byte* sink, Source source, size_t count) {
   }
 }
 
+void Combine::whole(std::span<const std::byte* const> inputs, std::span<std::byte* const> sinks, size_t count) {
+  const bool one_pass = inputs.size() == 2 && sinks.size() <= 2 && !scales() && arithmetic_->divide == nullptr;
+  const size_t block = one_pass ? count : block_bytes / element_;
+  for (size_t at = 0; at < count; at += block) whole_block(inputs, sinks, at * element_, std::min(block, count - at));
+}
+
+// The last sum goes to two sinks at once; a sink may be an input, so nothing is written there before.
+void Combine::whole_block(std::span<const std::byte* const> inputs, std::span<std::byte* const> sinks, size_t offset, size_t count) {
+  const std::byte* sum = inputs[0] + offset;
+  if (scales()) {
+    arithmetic_->scale(sum_, sum, count, scalar_);
+    sum = sum_;
+  }
+  const bool last_apart = !scales() && arithmetic_->divide == nullptr && inputs.size() > 1;
+  for (size_t i = 1; i + (last_apart ? 1 : 0) < inputs.size(); ++i) {
+    if (scales())
+      arithmetic_->scale_combine(sum_, inputs[i] + offset, sum, count, scalar_);
+    else
+      arithmetic_->combine(sum_, sum, inputs[i] + offset, count);
+    sum = sum_;
+  }
+  size_t written = 0;
+  if (last_apart) {
+    const std::byte* last = inputs.back() + offset;
+    written = std::min<size_t>(2, sinks.size());
+    if (written == 2)
+      arithmetic_->combine_both(sinks[0] + offset, sinks[1] + offset, sum, last, count);
+    else
+      arithmetic_->combine(sinks[0] + offset, sum, last, count);
+    sum = sinks[0] + offset;
+  } else if (arithmetic_->divide != nullptr) {
+    if (sum != sum_) kernels::copy(sum_, sum, count * element_);
+    arithmetic_->divide(sum_, count, ranks_);
+    sum = sum_;
+  }
+  for (std::byte* sink : sinks.subspan(written)) {
+    if (sink + offset != sum) kernels::copy(sink + offset, sum, count * element_);
+  }
+}
+
 }  // namespace gyre::engine

@@ -23,12 +23,15 @@ class Combine {
   bool scales() const { return arithmetic_->scale != nullptr; }
   /// Writes `count` elements to every sink. A sink may be one of the sources, else they do not overlap.
   void operator()(std::span<const Source> sources, std::span<std::byte* const> sinks, size_t count, schedule::Fact fact);
+  /// Reduces the inputs of all ranks, as they gave them, to what all sinks are to hold at the end. A sink may be one of the inputs.
+  void whole(std::span<const std::byte* const> inputs, std::span<std::byte* const> sinks, size_t count);
 
  private:
   static constexpr size_t block_bytes = 4096;
   void reduce(std::byte* sink, std::span<const Source> sources, size_t offset, size_t count, schedule::Fact fact);
   void pair(std::byte* sink, Source a, Source b, size_t count, bool replicated);
   void first(std::byte* sink, Source source, size_t count);
+  void whole_block(std::span<const std::byte* const> inputs, std::span<std::byte* const> sinks, size_t offset, size_t count);
 
   const kernels::Arithmetic* arithmetic_ = nullptr;
   size_t element_ = 1;

@@ -12,6 +12,7 @@ namespace gyre::engine {
 namespace {
 
 constexpr size_t plans_kept = 64;
+constexpr int free_spins = 300, crowded_spins = 4;
 constexpr uint64_t refused_word = 0x72656675736564;  // in place of a plan's hash
 
 std::vector<transport::Worker*> workers(const Connections& connections) {
@@ -33,21 +34,26 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const transport::Rend
     return circumstances.error();
   }
   auto connections = GYRE_TRY(connect_ranks(*bootstrap, config, facts));
+  auto board = GYRE_TRY(open_board(*bootstrap, connections));
   const bool busy = host_load(facts, bootstrap->rank()).crowded;
   return std::unique_ptr<Communicator>(
-      new Communicator(std::move(bootstrap), std::move(connections), config, *std::move(circumstances), busy));
+      new Communicator(std::move(bootstrap), std::move(connections), config, *std::move(circumstances), busy, std::move(board)));
 }
 
 Communicator::Communicator(std::unique_ptr<transport::Bootstrap> bootstrap, Connections connections, const Config& config,
-                           Circumstances circumstances, bool crowded)
+                           Circumstances circumstances, bool crowded, std::unique_ptr<transport::Board> board)
     : bootstrap_(std::move(bootstrap)),
       connections_(std::move(connections)),
       slots_{static_cast<uint32_t>(*config.slots), *config.slot_bytes},
       circumstances_(std::move(circumstances)),
+      forms_(bootstrap_->rank(), bootstrap_->size()),
       batch_(bootstrap_->rank(), connections_.fifos.front(), slots_.bytes),
       machines_(bootstrap_->rank(), connections_.fifos),
       executor_(*bootstrap_, workers(connections_), crowded) {
   machines_.between(batch_);
+  if (board == nullptr) return;
+  direct_ = std::make_unique<Direct>(bootstrap_->rank(), std::move(board), crowded ? crowded_spins : free_spins);
+  direct_->between(batch_);
 }
 
 Result<std::shared_ptr<const Proven>> Communicator::proven(const Call& call) {
@@ -70,19 +76,43 @@ Result<std::shared_ptr<const Proven>> Communicator::proven(const Call& call) {
   return schedules_.emplace(key, std::move(made)).first->second;
 }
 
-Result<const Plan*> Communicator::plan(const Call& any) {
+Result<std::unique_ptr<Plan>> Communicator::by_messages(const Call& call) {
+  auto schedule = GYRE_TRY(proven(call));
+  return std::make_unique<Plan>(GYRE_TRY(Plan::make(std::move(schedule), call, slots_.bytes)));
+}
+
+// Unless another algorithm is asked for.
+Result<std::optional<DirectPlan>> Communicator::directly(const Call& call) {
+  const std::string& asked = circumstances_.algorithm;
+  if (direct_ == nullptr) return std::optional<DirectPlan>();
+  DirectPlan plan = GYRE_TRY(forms_.plan(call, asked == "auto" || asked == "one_shot", asked == "auto" || asked == "two_shot"));
+  return plan.staged || plan.mapped ? std::optional(std::move(plan)) : std::nullopt;
+}
+
+Result<Communicator::Planned*> Communicator::planned(const Call& any) {
   const Call call = normal(any);
-  const auto known = std::find_if(plans_.begin(), plans_.end(), [&](const auto& plan) { return plan->call() == call; });
+  const auto known = std::find_if(plans_.begin(), plans_.end(), [&](const auto& plan) { return plan->call == call; });
   if (known != plans_.end()) {
     if (known != plans_.begin()) std::rotate(plans_.begin(), known, known + 1);
     return plans_.front().get();
   }
-  auto schedule = GYRE_TRY(proven(call));
-  auto made = std::make_unique<Plan>(GYRE_TRY(Plan::make(std::move(schedule), call, slots_.bytes)));
+  auto made = std::make_unique<Planned>(Planned{call, nullptr, GYRE_TRY(directly(call))});
+  if (!made->staged()) made->messages = GYRE_TRY(by_messages(call));
   if (plans_.size() == plans_kept) plans_.pop_back();
   bootstrap_->name(made->hash(), made->text());
   plans_.insert(plans_.begin(), std::move(made));
   return plans_.front().get();
+}
+
+Result<const Plan*> Communicator::plan(const Call& call) {
+  Planned* found = GYRE_TRY(planned(call));
+  if (found->messages == nullptr) found->messages = GYRE_TRY(by_messages(found->call));
+  return found->messages.get();
+}
+
+Result<std::string> Communicator::algorithm(const Call& call) {
+  const Planned* found = GYRE_TRY(planned(call));
+  return found->staged() ? std::string("one_shot") : found->messages->schedule().family;
 }
 
 void Communicator::prefer(const Preference& preference) {
@@ -109,14 +139,23 @@ Status Communicator::run(const Call& call, const void* input, void* output) {
   const uint64_t number = calls_++;
   const Buffers buffers{input, output};
   if (auto refusal = refuse(call, rank(), size(), buffers)) return refused(number, *std::move(refusal));
-  const auto planned = plan(call);
-  if (!planned) return refused(number, planned.error());
-  const Plan& plan = **planned;
+  const auto found = planned(call);
+  if (!found) return refused(number, found.error());
+  Planned& plan = **found;
+  const uint64_t hash = plan.hash();
   // Where ranks have called unlike each other, if only once and unnoticed, no later message must match. The number is in the word, so that
   // messages of two equal calls are not taken for each other.
-  past_ = mix(past_ ^ plan.hash());
-  bootstrap_->made(number, plan.hash());
-  machines_.bind(plan, number, mix(past_ + number * 0x9e3779b97f4a7c15), buffers);
+  past_ = mix(past_ ^ hash);
+  bootstrap_->made(number, hash);
+  const uint64_t word = mix(past_ + number * 0x9e3779b97f4a7c15);
+  if (plan.direct) {
+    direct_->bind(*plan.direct, number, word, hash, plan.text(), buffers);
+    const Status status = executor_.run(*direct_);
+    if (!status) give_up(status.error());
+    if (!status || !direct_->declined()) return status;
+    if (plan.messages == nullptr) plan.messages = GYRE_TRY(by_messages(plan.call));
+  }
+  machines_.bind(*plan.messages, number, word, buffers);
   Status status = executor_.run(machines_);
   if (!status) give_up(status.error());
   return status;

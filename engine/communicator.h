@@ -10,6 +10,7 @@
 #include "engine/batch.h"
 #include "engine/choice.h"
 #include "engine/connections.h"
+#include "engine/direct.h"
 #include "engine/executor.h"
 #include "engine/machines.h"
 
@@ -49,17 +50,34 @@ class Communicator {
   Status exchange(std::span<const Transfer>);
   /// What later calls run, as if GYRE_ALGORITHM and GYRE_GRID said so; on all ranks alike.
   void prefer(const Preference&);
-  /// The schedule that the next such call would run.
+  /// The schedule of messages that the next such call would run.
   Result<const Plan*> plan(const Call&);
+  /// The family that the next such call would run.
+  Result<std::string> algorithm(const Call&);
   /// What its plan costs by the constants, in microseconds.
   Result<double> predicted_us(const Call&);
   /// A table of what the call can be chosen from: predicted times, or why not.
   std::string explain(const Call&);
 
  private:
-  Communicator(std::unique_ptr<transport::Bootstrap>, Connections, const Config&, Circumstances, bool crowded);
+  Communicator(std::unique_ptr<transport::Bootstrap>, Connections, const Config&, Circumstances, bool crowded,
+               std::unique_ptr<transport::Board>);
+
+  /// What a call runs: by messages, or directly, or directly if buffers allow it and else by messages.
+  struct Planned {
+    Call call;
+    std::unique_ptr<Plan> messages;
+    std::optional<DirectPlan> direct;
+
+    bool staged() const { return direct && direct->staged; }
+    uint64_t hash() const { return staged() ? direct->hash : messages->hash(); }
+    const std::string& text() const { return staged() ? direct->text : messages->text(); }
+  };
 
   Result<std::shared_ptr<const Proven>> proven(const Call&);
+  Result<std::unique_ptr<Plan>> by_messages(const Call&);
+  Result<std::optional<DirectPlan>> directly(const Call&);
+  Result<Planned*> planned(const Call&);
   Error refused(uint64_t number, Error);
   void give_up(const Error&);
 
@@ -68,11 +86,13 @@ class Communicator {
   transport::Slots slots_;
   Circumstances circumstances_;
   topo::Profiles profiles_;
+  DirectForms forms_;
   Batch batch_;
   Machines machines_;
+  std::unique_ptr<Direct> direct_;  // null: not all ranks are on this host
   Executor executor_;
   std::map<std::string, std::shared_ptr<const Proven>, std::less<>> schedules_;  // by family and shape; kept, since machines know them
-  std::vector<std::unique_ptr<Plan>> plans_;                                     // the latest first
+  std::vector<std::unique_ptr<Planned>> plans_;                                  // the latest first
   std::vector<std::string> said_;                                                // that another algorithm runs than was named
   uint64_t calls_ = 0;
   uint64_t past_ = 0;  // what those calls were

@@ -93,4 +93,31 @@ Result<Connections> connect_ranks(Bootstrap& bootstrap, const Config& config, co
   return connections;
 }
 
+Result<std::unique_ptr<transport::Board>> open_board(Bootstrap& bootstrap, const Connections& connections) {
+  const auto& transports = connections.transports;
+  const Rank own = bootstrap.rank();
+  const auto ranks = static_cast<Rank>(transports.size());
+  bool shared = ranks > 1;
+  for (Rank peer = 0; peer < ranks; ++peer) shared = shared && (peer == own || transports[static_cast<size_t>(peer)] == "shm");
+  std::unique_ptr<transport::Board> board;
+  if (shared) {
+    auto created = transport::Board::create(own, ranks);
+    if (created) board = *std::move(created);
+    if (!created) log::warn("no board: {}", created.error().what);
+  }
+  const auto addresses = GYRE_TRY(bootstrap.all_gather(board != nullptr ? board->address() : ""));
+  if (std::any_of(addresses.begin(), addresses.end(), [](const std::string& a) { return a.empty(); }))
+    return std::unique_ptr<transport::Board>();
+  bool opened = true;
+  for (Rank peer = 0; peer < ranks && opened; ++peer) {
+    if (peer == own) continue;
+    const Status status = board->open(peer, addresses[static_cast<size_t>(peer)]);
+    if (!status) log::warn("no board: rank {}: {}", peer, status.error().what);
+    opened = static_cast<bool>(status);
+  }
+  const auto all = GYRE_TRY(bootstrap.all_gather(opened ? "1" : "0"));
+  if (std::find(all.begin(), all.end(), "0") != all.end()) board.reset();
+  return board;
+}
+
 }  // namespace gyre::engine

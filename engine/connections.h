@@ -6,6 +6,7 @@
 #include "base/config.h"
 #include "engine/facts.h"
 #include "engine/joining.h"
+#include "transport/board.h"
 #include "transport/bootstrap.h"
 #include "transport/transport.h"
 
@@ -21,5 +22,7 @@ struct Connections {
 /// ranks have it, else ucx; or the transport named.
 /// Error: a pair that can't be joined, with the reason.
 Result<Connections> connect_ranks(transport::Bootstrap&, const Config&, const std::vector<Facts>&);
+/// Called by all ranks. A board for ranks that are all joined by shm; null on all of them where they are not, or one can't open it.
+Result<std::unique_ptr<transport::Board>> open_board(transport::Bootstrap&, const Connections&);
 
 }  // namespace gyre::engine

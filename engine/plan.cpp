@@ -14,12 +14,8 @@ namespace {
 
 constexpr size_t most_slices = size_t{1} << 31;  // of a chunk: they are counted in 32 bits
 
-// What ranks must agree on, in words of which each may differ.
 std::string in_words(const Call& call, const Proven& proven) {
-  std::string text = fmt::format("{} count={} type={}", name(call.collective), call.count, name(call.type));
-  if (reduces(call.collective)) text += fmt::format(" op={}", name(call.op));
-  if (rooted(call.collective)) text += fmt::format(" root={}", call.root);
-  text += fmt::format(" algorithm={}", proven.schedule.family);
+  std::string text = engine::in_words(call, proven.schedule.family);
   if (!proven.shape.grid.empty()) text += fmt::format(" grid={}", fmt::join(proven.shape.grid, "x"));
   if (proven.schedule.channels != 1) text += fmt::format(" channels={}", proven.schedule.channels);
   return text;
@@ -39,6 +35,13 @@ Result<std::shared_ptr<const Proven>> verified(Proven proven, const transport::S
 }
 
 }  // namespace
+
+std::string in_words(const Call& call, std::string_view algorithm) {
+  std::string text = fmt::format("{} count={} type={}", name(call.collective), call.count, name(call.type));
+  if (reduces(call.collective)) text += fmt::format(" op={}", name(call.op));
+  if (rooted(call.collective)) text += fmt::format(" root={}", call.root);
+  return text + fmt::format(" algorithm={}", algorithm);
+}
 
 std::vector<size_t> chunk_bounds(size_t count, uint32_t chunks, size_t unit) {
   const size_t units = count / unit + (count % unit != 0 ? 1 : 0);

@@ -32,6 +32,9 @@ struct Piece {
   size_t count = 0;
 };
 
+/// "all_reduce count=8 type=float op=sum algorithm=ring": what all ranks must agree on, in words of which each may differ.
+std::string in_words(const Call&, std::string_view algorithm);
+
 class Plan {
  public:
   /// `unit_bytes`: what the bounds of chunks and slices are multiples of, unless a message of so many chunks must have smaller ones; by

@@ -14,8 +14,7 @@ namespace {
 // A batch of messages has no schedule, and so no family.
 Result<std::string> algorithm(engine::Communicator& communicator, const Case& c) {
   if (!c.benchmark->collective) return std::string("batch");
-  const engine::Plan* plan = GYRE_TRY(communicator.plan({*c.benchmark->collective, c.count, c.type, c.op, c.root}));
-  return plan->schedule().family;
+  return communicator.algorithm({*c.benchmark->collective, c.count, c.type, c.op, c.root});
 }
 
 Result<Row> measure(engine::Communicator& communicator, const SweepOptions& o, const Case& c, size_t bytes, void* input, void* output) {

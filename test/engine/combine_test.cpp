@@ -167,3 +167,34 @@ TEST_CASE("an average of integers is divided once, where it is complete") {
     CHECK(out == (complete ? std::array<int32_t, 2>{5, -5} : std::array<int32_t, 2>{11, -11}));
   }
 }
+
+TEST_CASE("all ranks' inputs are reduced to any number of sinks, an input among them") {
+  std::mt19937 random(5);
+  for (const DataType type : all_data_types()) {
+    for (const ReduceOp op : all_reduce_ops()) {
+      for (const int ranks : {2, 3, 5}) {
+        const size_t count = 5000 / size_of(type) + 3;  // more than a block
+        std::vector<Bytes> inputs;
+        for (int r = 0; r < ranks; ++r) inputs.push_back(random_elements(random, type, count));
+        // As ranks would that pass sums on: the first multiplies its part, each other adds its own.
+        Bytes expected = plainly({type, op, ranks, count, {false, false}, 0}, {inputs[0]});
+        for (size_t r = 1; r < inputs.size(); ++r) {
+          expected = plainly({type, op, ranks, count, {r + 1 == inputs.size(), false}, 1}, {expected, inputs[r]});
+        }
+        for (size_t sinks = 1; sinks <= 3; ++sinks) {
+          std::vector<Bytes> memory = inputs;
+          memory.resize(inputs.size() + 2, Bytes(count * size_of(type)));
+          std::vector<const std::byte*> from;
+          for (int r = 0; r < ranks; ++r) from.push_back(memory[static_cast<size_t>(r)].data());
+          std::vector<std::byte*> to;
+          for (size_t i = 0; i < sinks; ++i) to.push_back(memory[inputs.size() - 1 + i].data());  // the last input, and two others
+          Combine combine;
+          combine.bind(type, op, ranks);
+          combine.whole(from, to, count);
+          INFO(name(type) << " " << name(op) << ", " << ranks << " ranks, " << sinks << " sinks");
+          for (const std::byte* sink : to) CHECK(std::memcmp(sink, expected.data(), expected.size()) == 0);
+        }
+      }
+    }
+  }
+}

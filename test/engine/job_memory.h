@@ -29,7 +29,7 @@ T drawn_as(Rank rank, size_t element) {
   }
 }
 
-template <class T>  // int32_t or float
+template <class T, class Allocator = std::allocator<T>>  // int32_t or float
 class JobMemory {
  public:
   JobMemory(const engine::Call& call, int ranks, bool in_place) : call_(call), ranks_(ranks), in_place_(in_place) {
@@ -152,8 +152,8 @@ class JobMemory {
   engine::Call call_;
   int ranks_;
   bool in_place_;
-  std::vector<std::vector<T>> memory_;  // by rank
-  std::vector<std::vector<T>> before_;
+  std::vector<std::vector<T, Allocator>> memory_;  // by rank
+  std::vector<std::vector<T, Allocator>> before_;
 };
 
 }  // namespace gyre::test

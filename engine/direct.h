@@ -1,0 +1,129 @@
+// Collectives between ranks of one host that read and write each other's memory (schedule/direct.h), meeting on a board. Each rank shows
+// what others need of it: where its buffers lie in its shared heap, or else a copy of its input, where that fits. Then all choose alike:
+//   mapped:   everybody's buffers lie in heaps; each rank does its share of the work on everybody's memory, and waits until all have;
+//   staged:   everybody has shown a copy; each rank reads the others' and writes its own output;
+//   declined: some lie in heaps and some do not, or inputs are too long to be shown; messages carry the call.
+// Used by one thread; a run allocates nothing, but for memory that a call names for the first time. It must not know how to wait.
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "engine/combine.h"
+#include "engine/direct_memory.h"
+#include "engine/plan.h"
+#include "engine/work.h"
+#include "schedule/direct.h"
+#include "transport/board.h"
+
+namespace gyre::engine {
+
+/// One of the two forms, for one rank.
+struct DirectForm {
+  std::shared_ptr<const schedule::Direct> schedule;
+  std::vector<size_t> bounds;  ///< of the chunks of a block, in elements
+  std::vector<Rank> reached;   ///< whose memory this rank reads or writes
+  std::vector<Rank> users;     ///< who reads or writes this rank's memory
+};
+
+struct DirectPlan {
+  Call call;
+  std::string text;  ///< "all_reduce count=8 type=float op=sum algorithm=one_shot"
+  uint64_t hash = 0;
+  std::optional<DirectForm> staged;  ///< none: inputs do not fit the board
+  std::optional<DirectForm> mapped;  ///< none: not worth a second meeting
+};
+
+/// Forms with their proofs, by collective and root.
+class DirectForms {
+ public:
+  DirectForms(Rank rank, int ranks) : rank_(rank), ranks_(ranks) {}
+  /// Error: Code::internal, a form does not compute the collective.
+  Result<DirectPlan> plan(const Call&, bool may_stage, bool may_map);
+
+ private:
+  Result<DirectForm> form(const Call&, bool staged);
+
+  Rank rank_;
+  int ranks_;
+  std::map<std::tuple<Collective, Rank, bool>, std::shared_ptr<const schedule::Direct>> proven_;
+};
+
+class Direct final : public Work {
+ public:
+  /// `spins`: how often a rank looks for its peers before it lets others be looked after.
+  Direct(Rank rank, std::unique_ptr<transport::Board> board, int spins);
+
+  /// Groups that run between the collectives; it must outlive this.
+  void between(const Work& groups) { groups_ = &groups; }
+  /// Prepares run number `call`. `word`: what all ranks must show. `text`, `hash`: of the plan by which ranks know the call.
+  void bind(const DirectPlan&, uint64_t call, uint64_t word, uint64_t hash, const std::string& text, const Buffers&);
+  /// After a run: nothing was done, on any rank.
+  bool declined() const { return declined_; }
+
+  Moved move() override;
+  Rank stranger() const override { return stranger_; }
+  std::optional<Error> wrong() const override { return wrong_; }
+  std::vector<Rank> awaited() const override;
+  std::string where() const override;
+  Description description() const override { return {call_, hash_, *text_}; }
+  std::vector<transport::Pair> pairs() const override { return groups_ != nullptr ? groups_->pairs() : std::vector<transport::Pair>(); }
+
+ private:
+  enum class Stage : uint8_t { show, meet, leave, done };
+  // Where a call could be mapped, the line says this, and what lies behind the line is news, or else the input.
+  struct Shown {
+    HeapPlace input, output;
+    uint8_t in_heap = 0, has_news = 0;
+  };
+  struct Memory {  // of a rank, as this one reaches it
+    const std::byte* input = nullptr;
+    std::byte* output = nullptr;
+    HeapPlace input_place, output_place;
+  };
+
+  bool show();
+  bool meet();
+  bool leave();
+  template <class Ready>
+  bool soon(Ready&& ready) const;
+  bool look(Rank peer, const transport::Board::Line&);
+  Status reach(Rank peer);
+  bool decide();
+  void work();
+  size_t bytes(uint32_t blocks) const { return blocks * plan_->call.count * element_; }
+  size_t input_bytes(Rank rank) const { return layout_.has_input(rank) ? bytes(layout_.input_blocks()) : 0; }
+  size_t output_bytes(Rank rank) const { return layout_.has_output(rank) ? bytes(layout_.output_blocks()) : 0; }
+
+  Rank rank_;
+  std::unique_ptr<transport::Board> board_;
+  int spins_;
+  std::vector<Rank> others_;
+  DirectMemory memory_;
+  Combine combine_;
+  const Work* groups_ = nullptr;
+  uint64_t sequence_ = 0;  // of calls on the board
+
+  const DirectPlan* plan_ = nullptr;
+  const DirectForm* form_ = nullptr;  // that was chosen
+  schedule::Layout layout_;           // its chunks are not looked at
+  const std::string* text_ = nullptr;
+  uint64_t call_ = 0, word_ = 0, hash_ = 0;
+  Buffers buffers_;
+  size_t element_ = 1;
+  Stage stage_ = Stage::done;
+  const std::vector<Rank>* awaited_ = nullptr;
+  size_t next_ = 0;  // of those
+  bool declined_ = false;
+  bool shows_place_ = false;  // of its memory, so that it must wait for others to be done with it
+  bool all_in_heaps_ = true, any_in_heap_ = false;
+  Rank stranger_ = -1;
+  std::optional<Error> wrong_;
+  std::vector<Memory> ranks_;
+  std::vector<const std::byte*> sources_;
+  std::vector<std::byte*> sinks_;
+};
+
+}  // namespace gyre::engine

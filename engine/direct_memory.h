@@ -1,0 +1,62 @@
+// Which of the peers' memory this rank has mapped, and what a rank must tell the others so that they can map its own. Between ranks of one
+// host, for one communicator. Used by one thread.
+#pragma once
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "base/types.h"
+#include "transport/shared_heap.h"
+
+namespace gyre::engine {
+
+/// A place in a rank's shared heap; segment 0: none.
+struct HeapPlace {
+  uint64_t segment = 0;
+  uint64_t offset = 0;
+};
+
+/// What peers have not heard yet: segments that they will need, and those that are gone.
+struct HeapNews {
+  static constexpr size_t most = 8;  ///< of each in one message; the rest waits
+  struct New {
+    uint64_t segment;
+    char address[88];  ///< of SharedMemory, ends with a zero
+  };
+  uint32_t added_count = 0;
+  uint32_t gone_count = 0;
+  New added[most];
+  uint64_t gone[most];
+};
+
+class DirectMemory {
+ public:
+  explicit DirectMemory(int ranks) : peers_(static_cast<size_t>(ranks)) {}
+
+  /// Where this rank's memory lies in its heap, if it does.
+  HeapPlace place(const void* data, size_t bytes);
+  /// Adds to the news what peers must know to map these places; true where there are any.
+  bool tell(const HeapPlace& a, const HeapPlace& b, HeapNews& news);
+
+  /// Takes down what a peer tells of, and lets go of what is gone.
+  void hear(Rank peer, const HeapNews& news);
+  /// A peer's memory, mapped when it is first used: only then is it sure that the peer keeps it.
+  Result<std::byte*> at(Rank peer, const HeapPlace& place, size_t bytes);
+
+ private:
+  using Segment = transport::SharedHeap::Segment;
+  struct Known {
+    std::string address;
+    std::unique_ptr<transport::SharedMemory> memory;  // null: not used yet
+  };
+
+  bool told(uint64_t segment) const;
+
+  uint64_t changes_ = 0;
+  Segment latest_[2];  // found last, so that a repeated call takes no lock
+  size_t next_latest_ = 0;
+  std::vector<uint64_t> told_;                    // segments of ours that peers know
+  std::vector<std::map<uint64_t, Known>> peers_;  // by segment
+};
+
+}  // namespace gyre::engine

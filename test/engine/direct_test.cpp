@@ -1,0 +1,207 @@
+// Collectives between ranks of a host that reach each other's memory: all buffers in shared heaps, some, or none.
+#include "engine/direct.h"
+
+#include <fmt/format.h>
+
+#include <barrier>
+#include <random>
+
+#include "engine/communicator.h"
+#include "perf/reference.h"
+#include "test/catch.h"
+#include "test/engine/job_memory.h"
+#include "test/ranks.h"
+#include "test/text.h"
+
+using namespace gyre;
+using namespace gyre::engine;
+using gyre::test::all_configured;
+using gyre::test::contains;
+using gyre::test::first_wrong;
+using gyre::test::run_ranks;
+using transport::SharedHeap;
+
+namespace {
+
+template <class T>
+struct HeapAllocator {
+  using value_type = T;
+  HeapAllocator() = default;
+  template <class U>
+  HeapAllocator(const HeapAllocator<U>& /*other*/) {}
+  T* allocate(size_t count) { return static_cast<T*>(*SharedHeap::of_process().allocate(count * sizeof(T))); }
+  void deallocate(T* memory, size_t /*count*/) { (void)SharedHeap::of_process().release(memory); }
+  bool operator==(const HeapAllocator&) const { return true; }
+};
+
+const auto over_shm = all_configured({"GYRE_TRANSPORT=shm", "GYRE_SLOT_BYTES=4K"});
+
+template <class Memory>
+std::string checked_direct(Communicator& communicator, const Call& call, bool in_place) {
+  Memory memory(call, communicator.size(), in_place);
+  const Buffers buffers = memory.buffers(communicator.rank());
+  const Status status = communicator.run(call, buffers.input, buffers.output);
+  const std::string wrong = status ? memory.wrong(communicator.rank()) : status.error().what;
+  if (wrong.empty()) return {};
+  return fmt::format("{} of {}, root {}{}: {}", name(call.collective), call.count, call.root, in_place ? ", in place" : "", wrong);
+}
+
+using InHeap = test::JobMemory<int32_t, HeapAllocator<int32_t>>;
+using Private = test::JobMemory<int32_t>;
+// Around what fits a line, what is staged at best, and what fits the board.
+const std::vector<size_t> direct_counts{0, 1, 13, 128, 129, 8193, 30011};
+
+/// All collectives of all roots; `in_heap` says whose buffers lie there.
+std::string direct_right(Communicator& communicator, const std::function<bool(Rank)>& in_heap) {
+  std::string wrong;
+  for (const size_t count : direct_counts) {
+    for (const Collective collective : all_collectives()) {
+      for (Rank root = 0; root < (rooted(collective) ? communicator.size() : 1); ++root) {
+        for (const bool in_place : {false, true}) {
+          if (!wrong.empty() || (in_place && collective == Collective::all_to_all)) continue;
+          const Call call{collective, count, DataType::int32, all_reduce_ops()[count % reduce_op_count], root};
+          wrong = in_heap(communicator.rank()) ? checked_direct<InHeap>(communicator, call, in_place)
+                                               : checked_direct<Private>(communicator, call, in_place);
+        }
+      }
+    }
+  }
+  return wrong;
+}
+
+std::vector<std::byte, HeapAllocator<std::byte>> heap_bytes(size_t bytes) {
+  return std::vector<std::byte, HeapAllocator<std::byte>>(bytes);
+}
+
+/// All types and operations, on floats that are rounded.
+std::string direct_types_right(Communicator& communicator, size_t count) {
+  for (const DataType type : all_data_types()) {
+    for (const ReduceOp op : all_reduce_ops()) {
+      auto data = heap_bytes(count * size_of(type));
+      perf::fill_input(data.data(), count, type, op, communicator.rank(), communicator.size());
+      const Status status = communicator.all_reduce(data.data(), data.data(), count, type, op);
+      if (!status) return status.error().what;
+      const size_t wrong = perf::count_wrong(data.data(), count, type, op, communicator.size());
+      if (wrong != 0) return fmt::format("{} of {} {} {} wrong", wrong, count, name(type), name(op));
+    }
+  }
+  return {};
+}
+
+/// The bits of an all-reduce of rounded floats on this rank.
+std::string direct_bits(Communicator& communicator, size_t count, ReduceOp op, bool in_heap) {
+  const Call call{Collective::all_reduce, count, DataType::float32, op, 0};
+  auto run = [&](auto memory) -> std::string {
+    const Buffers buffers = memory.buffers(communicator.rank());
+    const Status status = communicator.run(call, buffers.input, buffers.output);
+    if (!status) return status.error().what;
+    return {static_cast<const char*>(buffers.output), count * sizeof(float)};
+  };
+  return in_heap ? run(test::JobMemory<float, HeapAllocator<float>>(call, communicator.size(), false))
+                 : run(test::JobMemory<float>(call, communicator.size(), false));
+}
+
+}  // namespace
+
+TEST_CASE("every collective is right where all buffers lie in shared heaps, some, or none") {
+  for (const int ranks : {2, 3, 5}) {
+    INFO(ranks << " ranks");
+    CHECK(first_wrong(run_ranks(ranks, over_shm, [](Communicator& c) { return direct_right(c, [](Rank) { return true; }); })) == "");
+    CHECK(first_wrong(run_ranks(ranks, over_shm, [](Communicator& c) { return direct_right(c, [](Rank r) { return r == 1; }); })) == "");
+    CHECK(first_wrong(run_ranks(ranks, over_shm, [](Communicator& c) { return direct_right(c, [](Rank) { return false; }); })) == "");
+  }
+}
+
+TEST_CASE("direct all-reduces are right for all types and operations") {
+  for (const int ranks : {2, 3, 4}) {
+    INFO(ranks << " ranks");
+    CHECK(first_wrong(run_ranks(ranks, over_shm, [](Communicator& communicator) {
+            std::string wrong;
+            for (const size_t count : {7, 600, 20001}) {
+              if (wrong.empty()) wrong = direct_types_right(communicator, count);
+            }
+            return wrong;
+          })) == "");
+  }
+}
+
+TEST_CASE("a direct all-reduce gives the same bits on all ranks") {
+  for (const bool in_heap : {false, true}) {
+    for (const ReduceOp op : {ReduceOp::sum, ReduceOp::avg}) {
+      for (const size_t count : {5, 2000, 40000}) {
+        const auto words =
+            run_ranks(3, over_shm, [&](Communicator& communicator) { return direct_bits(communicator, count, op, in_heap); });
+        INFO(count << " " << name(op) << (in_heap ? " in heaps" : ""));
+        CHECK(words[0].size() == count * sizeof(float));
+        CHECK((words[0] == words[1] && words[1] == words[2]));
+      }
+    }
+  }
+}
+
+TEST_CASE("direct collectives of random kinds and buffers follow each other at once") {
+  for (const int ranks : {2, 4}) {
+    CHECK(first_wrong(run_ranks(ranks, over_shm, [&](Communicator& communicator) {
+            std::mt19937 random(11);  // alike on all ranks
+            std::string wrong;
+            for (int i = 0; i < 400 && wrong.empty(); ++i) {
+              const auto collective = static_cast<Collective>(random() % collective_count);
+              const size_t count = random() % (size_t{1} << random() % 14);
+              const Rank root = rooted(collective) ? static_cast<Rank>(random()) % ranks : 0;
+              const bool in_place = random() % 2 == 0 && collective != Collective::all_to_all;
+              const auto in_heap = random() % 3;  // all, none, or some
+              const bool own = in_heap == 0 || (in_heap == 1 && communicator.rank() % 2 == 0);
+              const Call call{collective, count, DataType::int32, ReduceOp::sum, root < 0 ? -root : root};
+              wrong = own ? checked_direct<InHeap>(communicator, call, in_place) : checked_direct<Private>(communicator, call, in_place);
+            }
+            return wrong;
+          })) == "");
+  }
+}
+
+// Only one rank waits for the others; nobody may run so far ahead that a slot is overwritten before it was read.
+TEST_CASE("a rank that is late finds all small broadcasts and sums as they were shown") {
+  CHECK(first_wrong(run_ranks(3, over_shm, [](Communicator& communicator) -> std::string {
+          for (int i = 0; i < 200; ++i) {
+            if (communicator.rank() == i % 3) std::this_thread::sleep_for(std::chrono::microseconds(50));
+            int32_t value = communicator.rank() == 0 ? i : -1;
+            Status status = communicator.run({Collective::broadcast, 1, DataType::int32, ReduceOp::sum, 0}, &value, &value);
+            if (!status) return status.error().what;
+            if (value != i) return fmt::format("broadcast {} brought {}", i, value);
+            int32_t sum = -1;
+            status = communicator.run({Collective::reduce, 1, DataType::int32, ReduceOp::sum, 2}, &value, &sum);
+            if (!status) return status.error().what;
+            if (communicator.rank() == 2 && sum != 3 * i) return fmt::format("reduce {} brought {}", i, sum);
+          }
+          return {};
+        })) == "");
+}
+
+TEST_CASE("direct calls that differ are an error that names them, on all ranks") {
+  for (const bool in_heap : {false, true}) {
+    const auto words = run_ranks(3, over_shm, [&](Communicator& communicator) -> std::string {
+      auto data = heap_bytes(8000);
+      std::vector<std::byte> own(8000);
+      const size_t count = communicator.rank() == 2 ? 1001 : 1000;
+      void* memory = in_heap ? data.data() : own.data();
+      const Status status = communicator.all_reduce(memory, memory, count, DataType::float32, ReduceOp::sum);
+      return status ? "no error" : status.error().what;
+    });
+    for (const std::string& said : words) {
+      INFO(said);
+      CHECK(contains(said, "count=1001"));
+      CHECK(contains(said, "rank 2"));
+    }
+  }
+}
+
+TEST_CASE("a rank that leaves is named by those that wait for it in a direct call") {
+  const auto words = run_ranks(3, over_shm, [&](Communicator& communicator) -> std::string {
+    if (communicator.rank() == 1) return {};
+    auto data = heap_bytes(80000);
+    const Status status = communicator.all_reduce(data.data(), data.data(), 20000, DataType::float32, ReduceOp::sum);
+    return status ? "no error" : status.error().what;
+  });
+  CHECK(contains(words[0], "rank 1 has left"));
+  CHECK(contains(words[2], "rank 1 has left"));
+}

@@ -13,8 +13,12 @@ namespace {
 
 struct Choice {
   std::string_view name;
-  const ArithmeticTable* table;
+  const ArithmeticTable* table = nullptr;
+  void (*copy_away)(void*, const void*, size_t) = nullptr;
 };
+
+// Below, the lines taken back cost less than the way past the caches.
+constexpr size_t away_from = 1024;
 
 #if defined(__x86_64__)
 // clang 14 does not know it by name; a virtual machine may hide it from a processor that has it.
@@ -24,26 +28,26 @@ bool has_f16c() {
 }
 #endif
 
-/// The table of an instruction set; null where this processor can't run it.
-const ArithmeticTable* table_of(std::string_view isa) {
-  if (isa == "portable") return &portable::table;
+/// What there is of an instruction set; no table where this processor can't run it.
+Choice choice_of(std::string_view isa) {
+  if (isa == "portable") return {isa, &portable::table, portable::copy_away};
 #if defined(__x86_64__)
   __builtin_cpu_init();  // needed only when a constructor runs before the compiler's own, but then it is
   const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
-  if (isa == "avx2" && has_avx2) return &avx2::table;
+  if (isa == "avx2" && has_avx2) return {isa, &avx2::table, avx2::copy_away};
   const bool has_avx512 = has_avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
-  if (isa == "avx512" && has_avx512) return &avx512::table;
+  if (isa == "avx512" && has_avx512) return {isa, &avx512::table, avx512::copy_away};
 #endif
-  return nullptr;
+  return {};
 }
 
 const Choice& choice() {
   static const Choice chosen = [] {
     for (std::string_view name : {"avx512", "avx2"}) {
-      if (const ArithmeticTable* table = table_of(name)) return Choice{name, table};
+      if (const Choice found = choice_of(name); found.table != nullptr) return found;
     }
-    return Choice{"portable", &portable::table};
+    return choice_of("portable");
   }();
   return chosen;
 }
@@ -62,7 +66,7 @@ double rounded_to(float value) {
 const Arithmetic& arithmetic(DataType type, ReduceOp op) { return row(*choice().table, type, op); }
 
 const Arithmetic* arithmetic(DataType type, ReduceOp op, std::string_view isa) {
-  const ArithmeticTable* table = table_of(isa);
+  const ArithmeticTable* table = choice_of(isa).table;
   return table ? &row(*table, type, op) : nullptr;
 }
 
@@ -91,6 +95,17 @@ double avg_scalar(DataType type, int ranks) {
 
 void copy(void* dst, const void* src, size_t bytes) {
   if (bytes != 0) std::memcpy(dst, src, bytes);  // the pointers of an empty copy may be null
+}
+
+void copy_away(void* dst, const void* src, size_t bytes) {
+  if (bytes < away_from) return copy(dst, src, bytes);
+  choice().copy_away(dst, src, bytes);
+}
+
+void fence_away() {
+#if defined(__x86_64__)
+  __builtin_ia32_sfence();
+#endif
 }
 
 }  // namespace gyre::kernels

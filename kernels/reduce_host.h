@@ -37,5 +37,9 @@ std::string_view isa();
 double avg_scalar(DataType, int ranks);
 
 void copy(void* dst, const void* src, size_t bytes);
+/// Copies to memory that another processor has read and will read next, such as a slot of a connection: past the caches where that pays,
+/// since to write there in the cache would first take every line back from the other's. fence_away() before the other is told.
+void copy_away(void* dst, const void* src, size_t bytes);
+void fence_away();
 
 }  // namespace gyre::kernels

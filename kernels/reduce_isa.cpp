@@ -6,6 +6,9 @@
 #if defined(__F16C__)
 #include "kernels/half_f16c.h"
 #endif
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
 
 // Each element depends on its own inputs only, also when dst is one of them, which the compiler can't know.
 #if defined(__clang__)
@@ -140,6 +143,28 @@ inline constexpr Row floats{{
 }};
 
 }  // namespace
+
+// Whole lines past the caches, what is left of lines at both ends by byte.
+void GYRE_ISA::copy_away(void* dst, const void* src, size_t bytes) {
+  auto* to = static_cast<unsigned char*>(dst);
+  const auto* from = static_cast<const unsigned char*>(src);
+#if defined(__AVX2__)
+  const size_t odd = (0 - reinterpret_cast<size_t>(to)) % 64;
+  const size_t head = odd < bytes ? odd : bytes;
+  __builtin_memcpy(to, from, head);
+  to += head, from += head, bytes -= head;
+  for (; bytes >= 64; to += 64, from += 64, bytes -= 64) {
+#if defined(__AVX512F__)
+    _mm512_stream_si512(reinterpret_cast<__m512i*>(to), _mm512_loadu_si512(from));
+#else
+    for (int half = 0; half < 64; half += 32) {
+      _mm256_stream_si256(reinterpret_cast<__m256i*>(to + half), _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + half)));
+    }
+#endif
+  }
+#endif
+  __builtin_memcpy(to, from, bytes);
+}
 
 // In the order of DataType.
 constinit const ArithmeticTable GYRE_ISA::table{{

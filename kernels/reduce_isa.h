@@ -11,12 +11,15 @@ using ArithmeticTable = std::array<std::array<Arithmetic, reduce_op_count>, data
 
 namespace portable {
 extern const ArithmeticTable table;
-}
+void copy_away(void* dst, const void* src, size_t bytes);
+}  // namespace portable
 namespace avx2 {
 extern const ArithmeticTable table;
-}
+void copy_away(void* dst, const void* src, size_t bytes);
+}  // namespace avx2
 namespace avx512 {
 extern const ArithmeticTable table;
-}
+void copy_away(void* dst, const void* src, size_t bytes);
+}  // namespace avx512
 
 }  // namespace gyre::kernels

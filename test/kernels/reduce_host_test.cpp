@@ -1,5 +1,6 @@
 #include "kernels/reduce_host.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <initializer_list>
@@ -232,4 +233,23 @@ TEST_CASE("copy moves bytes, and none from nowhere", "[kernels]") {
   copy(to.data(), from.data(), 3);
   CHECK(to == std::array<char, 4>{'g', 'y', 'r', '\0'});
   copy(nullptr, nullptr, 0);
+}
+
+TEST_CASE("copy_away moves any number of bytes from and to any alignment, and touches nothing else") {
+  std::vector<std::byte> from(5000), to(5300);
+  for (size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::byte>(i * 7 + 1);
+  for (const size_t bytes : {0, 1, 63, 64, 1023, 1024, 1025, 1087, 1088, 4096, 4901}) {
+    for (const size_t source : {0, 1, 32, 63}) {
+      for (const size_t sink : {0, 1, 8, 31, 33, 63, 64}) {
+        std::fill(to.begin(), to.end(), std::byte{0xee});
+        copy_away(to.data() + 64 + sink, from.data() + source, bytes);
+        fence_away();
+        INFO(bytes << " bytes from " << source << " to " << sink);
+        CHECK(std::memcmp(to.data() + 64 + sink, from.data() + source, bytes) == 0);
+        CHECK(std::all_of(to.begin(), to.begin() + static_cast<ptrdiff_t>(64 + sink), [](std::byte b) { return b == std::byte{0xee}; }));
+        CHECK(std::all_of(to.begin() + static_cast<ptrdiff_t>(64 + sink + bytes), to.end(),
+                          [](std::byte b) { return b == std::byte{0xee}; }));
+      }
+    }
+  }
 }

@@ -155,7 +155,13 @@ bool Batch::send(Strand& strand) {
   std::byte* slot = out.reserve(bytes);
   if (slot == nullptr) return false;
   if (strand.at.header_through) {
-    kernels::copy(slot, message.data + strand.at.offset, bytes);
+    const std::byte* data = message.data + strand.at.offset;
+    if (out.posted()) {
+      kernels::copy(slot, data, bytes);
+    } else {
+      kernels::copy_away(slot, data, bytes);
+      kernels::fence_away();
+    }
   } else {
     const Header header{number(strand, strand.at), message.count, static_cast<uint64_t>(message.type)};
     std::memcpy(slot, &header, sizeof header);

@@ -11,15 +11,30 @@ void Combine::bind(DataType type, ReduceOp op, int ranks) {
   ranks_ = static_cast<uint64_t>(ranks);
 }
 
-void Combine::operator()(std::span<const Source> sources, std::span<std::byte* const> sinks, size_t count, schedule::Fact fact) {
-  const bool one_pass = sinks.size() == 1 && sources.size() <= 2 && !(arithmetic_->scale != nullptr && fact.replicated);
+void Combine::operator()(std::span<const Source> sources, std::span<const Sink> sinks, size_t count, schedule::Fact fact) {
+  const bool copies = sources.size() == 1 && !(scales() && sources[0].own) && !(fact.complete && arithmetic_->divide != nullptr);
+  const bool one_pass = sinks.size() == 1 && (copies || (!sinks[0].away && sources.size() <= 2 && !(scales() && fact.replicated)));
   const size_t block = one_pass ? count : block_bytes / element_;
   for (size_t at = 0; at < count; at += block) {
     const size_t n = std::min(block, count - at);
     const size_t offset = at * element_;
-    reduce(sinks[0] + offset, sources, offset, n, fact);
-    for (std::byte* sink : sinks.subspan(1)) kernels::copy(sink + offset, sinks[0] + offset, n * element_);
+    const std::byte* result = sources[0].data + offset;
+    if (!copies) {
+      std::byte* first = sinks[0].away ? out_ : sinks[0].data + offset;
+      reduce(first, sources, offset, n, fact);
+      result = first;
+    }
+    for (const Sink& sink : sinks) put(sink, offset, result, n * element_);
   }
+  if (std::any_of(sinks.begin(), sinks.end(), [](const Sink& sink) { return sink.away; })) kernels::fence_away();
+}
+
+void Combine::put(const Sink& sink, size_t offset, const std::byte* data, size_t bytes) const {
+  std::byte* to = sink.data + offset;
+  if (sink.away)
+    kernels::copy_away(to, data, bytes);
+  else if (to != data)
+    kernels::copy(to, data, bytes);
 }
 
 void Combine::reduce(std::byte* sink, std::span<const Source> sources, size_t offset, size_t count, schedule::Fact fact) {

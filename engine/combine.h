@@ -14,6 +14,11 @@ struct Source {
   bool own = false;  ///< this rank's part, to be multiplied first where the operation says so (averages of floating point)
 };
 
+struct Sink {
+  std::byte* data = nullptr;
+  bool away = false;  ///< to be read by another processor (kernels::copy_away)
+};
+
 class Combine {
  public:
   /// For calls of this type and operation on so many ranks.
@@ -22,12 +27,13 @@ class Combine {
   /// True where a rank's own part is multiplied first.
   bool scales() const { return arithmetic_->scale != nullptr; }
   /// Writes `count` elements to every sink. A sink may be one of the sources, else they do not overlap.
-  void operator()(std::span<const Source> sources, std::span<std::byte* const> sinks, size_t count, schedule::Fact fact);
+  void operator()(std::span<const Source> sources, std::span<const Sink> sinks, size_t count, schedule::Fact fact);
   /// Reduces the inputs of all ranks, as they gave them, to what all sinks are to hold at the end. A sink may be one of the inputs.
   void whole(std::span<const std::byte* const> inputs, std::span<std::byte* const> sinks, size_t count);
 
  private:
   static constexpr size_t block_bytes = 4096;
+  void put(const Sink&, size_t offset, const std::byte* data, size_t bytes) const;
   void reduce(std::byte* sink, std::span<const Source> sources, size_t offset, size_t count, schedule::Fact fact);
   void pair(std::byte* sink, Source a, Source b, size_t count, bool replicated);
   void first(std::byte* sink, Source source, size_t count);
@@ -39,6 +45,7 @@ class Combine {
   uint64_t ranks_ = 1;
   alignas(64) std::byte sum_[block_bytes];
   alignas(64) std::byte scaled_[block_bytes];
+  alignas(64) std::byte out_[block_bytes];
 };
 
 }  // namespace gyre::engine

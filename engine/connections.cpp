@@ -93,6 +93,23 @@ Result<Connections> connect_ranks(Bootstrap& bootstrap, const Config& config, co
   return connections;
 }
 
+namespace {
+
+// Whether all ranks have found something to be so.
+Result<bool> all_have(Bootstrap& bootstrap, bool own) {
+  const auto all = GYRE_TRY(bootstrap.all_gather(own ? "1" : "0"));
+  return std::find(all.begin(), all.end(), "0") == all.end();
+}
+
+Status open_boards(transport::Board& board, Rank own, const std::vector<std::string>& addresses) {
+  for (Rank peer = 0; peer < static_cast<Rank>(addresses.size()); ++peer) {
+    if (peer != own) GYRE_TRY(board.open(peer, addresses[static_cast<size_t>(peer)]));
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<std::unique_ptr<transport::Board>> open_board(Bootstrap& bootstrap, const Connections& connections) {
   const auto& transports = connections.transports;
   const Rank own = bootstrap.rank();
@@ -105,18 +122,11 @@ Result<std::unique_ptr<transport::Board>> open_board(Bootstrap& bootstrap, const
     if (created) board = *std::move(created);
     if (!created) log::warn("no board: {}", created.error().what);
   }
-  const auto addresses = GYRE_TRY(bootstrap.all_gather(board != nullptr ? board->address() : ""));
-  if (std::any_of(addresses.begin(), addresses.end(), [](const std::string& a) { return a.empty(); }))
-    return std::unique_ptr<transport::Board>();
-  bool opened = true;
-  for (Rank peer = 0; peer < ranks && opened; ++peer) {
-    if (peer == own) continue;
-    const Status status = board->open(peer, addresses[static_cast<size_t>(peer)]);
-    if (!status) log::warn("no board: rank {}: {}", peer, status.error().what);
-    opened = static_cast<bool>(status);
-  }
-  const auto all = GYRE_TRY(bootstrap.all_gather(opened ? "1" : "0"));
-  if (std::find(all.begin(), all.end(), "0") != all.end()) board.reset();
+  const auto boards = GYRE_TRY(bootstrap.all_gather(board != nullptr ? board->address() : ""));
+  if (std::any_of(boards.begin(), boards.end(), [](const std::string& a) { return a.empty(); })) return std::unique_ptr<transport::Board>();
+  const Status opened = open_boards(*board, own, boards);
+  if (!opened) log::warn("no board: {}", opened.error().what);
+  if (!GYRE_TRY(all_have(bootstrap, static_cast<bool>(opened)))) board.reset();
   return board;
 }
 

@@ -22,7 +22,7 @@ struct Connections {
 /// ranks have it, else ucx; or the transport named.
 /// Error: a pair that can't be joined, with the reason.
 Result<Connections> connect_ranks(transport::Bootstrap&, const Config&, const std::vector<Facts>&);
-/// Called by all ranks. A board for ranks that are all joined by shm; null on all of them where they are not, or one can't open it.
+/// Called by all ranks. A board for ranks that are all joined by shm; none on any of them where they are not, or one can't open it.
 Result<std::unique_ptr<transport::Board>> open_board(transport::Bootstrap&, const Connections&);
 
 }  // namespace gyre::engine

@@ -1,55 +1,21 @@
 // Collectives between ranks of one host that read and write each other's memory (schedule/direct.h), meeting on a board. Each rank shows
-// what others need of it: where its buffers lie in its shared heap, or else a copy of its input, where that fits. Then all choose alike:
-//   mapped:   everybody's buffers lie in heaps; each rank does its share of the work on everybody's memory, and waits until all have;
-//   staged:   everybody has shown a copy; each rank reads the others' and writes its own output;
-//   declined: some lie in heaps and some do not, or inputs are too long to be shown; messages carry the call.
+// where its buffers lie, or a copy of its input, where that fits. Then all choose alike:
+//   mapped:   everybody's buffers lie in shared heaps; each rank does its share of the work on everybody's memory, and waits until all
+//   have; staged:   everybody has shown a copy; each rank reads the others' and writes its own output; across:   as mapped, but the kernel
+//   moves the bytes between processes, where it allows that and they are many; declined: else, messages carry the call.
 // Used by one thread; a run allocates nothing, but for memory that a call names for the first time. It must not know how to wait.
 #pragma once
-#include <map>
 #include <memory>
 #include <string>
-#include <tuple>
 #include <vector>
 
-#include "engine/combine.h"
 #include "engine/direct_memory.h"
-#include "engine/plan.h"
+#include "engine/direct_plan.h"
+#include "engine/passes.h"
 #include "engine/work.h"
-#include "schedule/direct.h"
 #include "transport/board.h"
 
 namespace gyre::engine {
-
-/// One of the two forms, for one rank.
-struct DirectForm {
-  std::shared_ptr<const schedule::Direct> schedule;
-  std::vector<size_t> bounds;  ///< of the chunks of a block, in elements
-  std::vector<Rank> reached;   ///< whose memory this rank reads or writes
-  std::vector<Rank> users;     ///< who reads or writes this rank's memory
-};
-
-struct DirectPlan {
-  Call call;
-  std::string text;  ///< "all_reduce count=8 type=float op=sum algorithm=one_shot"
-  uint64_t hash = 0;
-  std::optional<DirectForm> staged;  ///< none: inputs do not fit the board
-  std::optional<DirectForm> mapped;  ///< none: not worth a second meeting
-};
-
-/// Forms with their proofs, by collective and root.
-class DirectForms {
- public:
-  DirectForms(Rank rank, int ranks) : rank_(rank), ranks_(ranks) {}
-  /// Error: Code::internal, a form does not compute the collective.
-  Result<DirectPlan> plan(const Call&, bool may_stage, bool may_map);
-
- private:
-  Result<DirectForm> form(const Call&, bool staged);
-
-  Rank rank_;
-  int ranks_;
-  std::map<std::tuple<Collective, Rank, bool>, std::shared_ptr<const schedule::Direct>> proven_;
-};
 
 class Direct final : public Work {
  public:
@@ -75,13 +41,9 @@ class Direct final : public Work {
   enum class Stage : uint8_t { show, meet, leave, done };
   // Where a call could be mapped, the line says this, and what lies behind the line is news, or else the input.
   struct Shown {
-    HeapPlace input, output;
+    uint64_t input = 0, output = 0;  // addresses in the process that shows them
+    uint32_t input_segment = 0, output_segment = 0;
     uint8_t in_heap = 0, has_news = 0;
-  };
-  struct Memory {  // of a rank, as this one reaches it
-    const std::byte* input = nullptr;
-    std::byte* output = nullptr;
-    HeapPlace input_place, output_place;
   };
 
   bool show();
@@ -90,9 +52,9 @@ class Direct final : public Work {
   template <class Ready>
   bool soon(Ready&& ready) const;
   bool look(Rank peer, const transport::Board::Line&);
-  Status reach(Rank peer);
   bool decide();
-  void work();
+  bool reach();
+  Status map(Rank peer);
   size_t bytes(uint32_t blocks) const { return blocks * plan_->call.count * element_; }
   size_t input_bytes(Rank rank) const { return layout_.has_input(rank) ? bytes(layout_.input_blocks()) : 0; }
   size_t output_bytes(Rank rank) const { return layout_.has_output(rank) ? bytes(layout_.output_blocks()) : 0; }
@@ -102,7 +64,7 @@ class Direct final : public Work {
   int spins_;
   std::vector<Rank> others_;
   DirectMemory memory_;
-  Combine combine_;
+  Passes passes_;
   const Work* groups_ = nullptr;
   uint64_t sequence_ = 0;  // of calls on the board
 
@@ -111,19 +73,16 @@ class Direct final : public Work {
   schedule::Layout layout_;           // its chunks are not looked at
   const std::string* text_ = nullptr;
   uint64_t call_ = 0, word_ = 0, hash_ = 0;
-  Buffers buffers_;
   size_t element_ = 1;
   Stage stage_ = Stage::done;
   const std::vector<Rank>* awaited_ = nullptr;
   size_t next_ = 0;  // of those
   bool declined_ = false;
-  bool shows_place_ = false;  // of its memory, so that it must wait for others to be done with it
   bool all_in_heaps_ = true, any_in_heap_ = false;
   Rank stranger_ = -1;
   std::optional<Error> wrong_;
-  std::vector<Memory> ranks_;
-  std::vector<const std::byte*> sources_;
-  std::vector<std::byte*> sinks_;
+  std::vector<Shown> shown_;           // by rank
+  std::vector<RankMemory> reachable_;  // by rank
 };
 
 }  // namespace gyre::engine

@@ -7,43 +7,43 @@
 
 namespace gyre::engine {
 
-HeapPlace DirectMemory::place(const void* data, size_t bytes) {
+uint32_t DirectMemory::segment(const void* data, size_t bytes) {
   const auto& heap = transport::SharedHeap::of_process();
   if (const uint64_t now = heap.changes(); now != changes_) {
     changes_ = now;
     for (Segment& segment : latest_) segment = {};
   }
-  if (changes_ == 0) return {};  // nothing was ever allocated there
-  const auto in = [&](const Segment& segment) {
-    return HeapPlace{segment.number, static_cast<uint64_t>(static_cast<const std::byte*>(data) - segment.begin)};
-  };
+  if (changes_ == 0) return 0;  // nothing was ever allocated there
   for (const Segment& segment : latest_) {
-    if (segment.number != 0 && segment.holds(data, bytes)) return in(segment);
+    if (segment.number != 0 && segment.holds(data, bytes)) return static_cast<uint32_t>(segment.number);
   }
   const auto found = heap.find(data, bytes);
-  if (!found) return {};
+  if (!found) return 0;
   latest_[next_latest_] = *found;
   next_latest_ = 1 - next_latest_;
-  return in(*found);
+  return static_cast<uint32_t>(found->number);
 }
 
 bool DirectMemory::told(uint64_t segment) const { return std::find(told_.begin(), told_.end(), segment) != told_.end(); }
 
-bool DirectMemory::tell(const HeapPlace& a, const HeapPlace& b, HeapNews& news) {
+bool DirectMemory::tell(uint64_t a, uint64_t b, HeapNews& news) {
   const auto& heap = transport::SharedHeap::of_process();
   news.added_count = news.gone_count = 0;
-  for (const HeapPlace& place : {a, b}) {
-    if (place.segment == 0 || told(place.segment)) continue;
+  for (const uint64_t number : {a, b}) {
+    if (number == 0 || told(number)) continue;
+    const auto segment = heap.segment(number);
+    if (!segment) continue;
     HeapNews::New& added = news.added[news.added_count++];
-    added.segment = place.segment;
-    const std::string address = heap.address(place.segment);
+    added.segment = number;
+    added.begin = reinterpret_cast<uintptr_t>(segment->begin);
+    const std::string address = heap.address(number);
     added.address[address.copy(added.address, sizeof added.address - 1)] = 0;
-    told_.push_back(place.segment);
+    told_.push_back(number);
   }
   if (news.added_count == 0) return false;
   // What was released since peers have mapped it takes memory until they hear of it.
   std::erase_if(told_, [&](uint64_t segment) {
-    if (news.gone_count == HeapNews::most || !heap.address(segment).empty()) return false;
+    if (news.gone_count == HeapNews::most || heap.segment(segment)) return false;
     news.gone[news.gone_count++] = segment;
     return true;
   });
@@ -55,25 +55,25 @@ void DirectMemory::hear(Rank peer, const HeapNews& news) {
   for (uint32_t i = 0; i < std::min<size_t>(news.gone_count, HeapNews::most); ++i) known.erase(news.gone[i]);
   for (uint32_t i = 0; i < std::min<size_t>(news.added_count, HeapNews::most); ++i) {
     const HeapNews::New& added = news.added[i];
-    known[added.segment] = {{added.address, strnlen(added.address, sizeof added.address)}, nullptr};
+    known[added.segment] = {added.begin, {added.address, strnlen(added.address, sizeof added.address)}, nullptr};
   }
 }
 
-Result<std::byte*> DirectMemory::at(Rank peer, const HeapPlace& place, size_t bytes) {
+Result<std::byte*> DirectMemory::at(Rank peer, uint64_t segment, uint64_t address, size_t bytes) {
   auto& known = peers_[static_cast<size_t>(peer)];
-  const auto found = known.find(place.segment);
+  const auto found = known.find(segment);
   if (found == known.end()) return Error{Code::remote, fmt::format("rank {} shows memory that it did not tell of", peer)};
-  auto& [address, memory] = found->second;
+  auto& [begin, name, memory] = found->second;
   if (memory == nullptr) {
-    auto opened = transport::SharedMemory::open(address);
+    auto opened = transport::SharedMemory::open(name);
     if (!opened) return Error{opened.error().code, fmt::format("rank {}'s memory: {}", peer, opened.error().what)};
     memory = *std::move(opened);
   }
-  if (place.offset > memory->bytes() || bytes > memory->bytes() - place.offset) {
-    return Error{Code::remote,
-                 fmt::format("rank {} shows {} bytes of its memory at {}, which has {}", peer, bytes, place.offset, memory->bytes())};
+  const uint64_t offset = address - begin;
+  if (offset > memory->bytes() || bytes > memory->bytes() - offset) {
+    return Error{Code::remote, fmt::format("rank {} shows {} bytes from {} of {} in its memory", peer, bytes, offset, memory->bytes())};
   }
-  return memory->data() + place.offset;
+  return memory->data() + offset;
 }
 
 }  // namespace gyre::engine

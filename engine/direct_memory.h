@@ -10,17 +10,12 @@
 
 namespace gyre::engine {
 
-/// A place in a rank's shared heap; segment 0: none.
-struct HeapPlace {
-  uint64_t segment = 0;
-  uint64_t offset = 0;
-};
-
 /// What peers have not heard yet: segments that they will need, and those that are gone.
 struct HeapNews {
   static constexpr size_t most = 8;  ///< of each in one message; the rest waits
   struct New {
     uint64_t segment;
+    uint64_t begin;    ///< its address in its owner's process
     char address[88];  ///< of SharedMemory, ends with a zero
   };
   uint32_t added_count = 0;
@@ -33,19 +28,20 @@ class DirectMemory {
  public:
   explicit DirectMemory(int ranks) : peers_(static_cast<size_t>(ranks)) {}
 
-  /// Where this rank's memory lies in its heap, if it does.
-  HeapPlace place(const void* data, size_t bytes);
-  /// Adds to the news what peers must know to map these places; true where there are any.
-  bool tell(const HeapPlace& a, const HeapPlace& b, HeapNews& news);
+  /// The segment of this rank's heap in which its memory lies; 0: none.
+  uint32_t segment(const void* data, size_t bytes);
+  /// Writes the news that peers must know to map these segments; false where there are none.
+  bool tell(uint64_t a, uint64_t b, HeapNews& news);
 
   /// Takes down what a peer tells of, and lets go of what is gone.
   void hear(Rank peer, const HeapNews& news);
-  /// A peer's memory, mapped when it is first used: only then is it sure that the peer keeps it.
-  Result<std::byte*> at(Rank peer, const HeapPlace& place, size_t bytes);
+  /// Where a peer's memory is in this process. It is mapped when it is first used: only then is it sure that the peer keeps it.
+  Result<std::byte*> at(Rank peer, uint64_t segment, uint64_t address, size_t bytes);
 
  private:
   using Segment = transport::SharedHeap::Segment;
   struct Known {
+    uint64_t begin = 0;
     std::string address;
     std::unique_ptr<transport::SharedMemory> memory;  // null: not used yet
   };

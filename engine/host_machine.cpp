@@ -94,10 +94,10 @@ void HostMachine::compute(const Step& step) {
         pieces_.push_back({address(source.chunks, piece(source.chunks, i)), source.chunks.buffer == Buffer::input});
       }
     }
-    if (step.dst.present()) sinks_.push_back(address(step.dst, piece(step.dst, i)));
+    if (step.dst.present()) sinks_.push_back({address(step.dst, piece(step.dst, i)), false});
     for (const Rank peer : plan_->schedule().peers(step.to)) {
       transport::Fifo& out = fifo(peer);
-      if (!from_memory(step, out)) sinks_.push_back(out.reserve(message_bytes_) + offset);
+      if (!from_memory(step, out)) sinks_.push_back({out.reserve(message_bytes_) + offset, !out.posted()});
     }
     if (!sinks_.empty()) combine_(pieces_, sinks_, p.count, fact);
     offset += p.count * element_;

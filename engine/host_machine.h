@@ -81,7 +81,7 @@ class HostMachine {
   size_t message_bytes_ = 0;
   std::vector<Operand> sources_;
   std::vector<Source> pieces_;
-  std::vector<std::byte*> sinks_;
+  std::vector<Sink> sinks_;
 };
 
 }  // namespace gyre::engine

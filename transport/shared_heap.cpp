@@ -33,17 +33,27 @@ std::optional<SharedHeap::Segment> SharedHeap::find(const void* data, size_t byt
   const std::lock_guard lock(mutex_);
   auto after = segments_.upper_bound(reinterpret_cast<uintptr_t>(data));
   if (after == segments_.begin()) return std::nullopt;
-  const Owned& owned = std::prev(after)->second;
-  const Segment segment{owned.number, owned.memory->data(), owned.memory->bytes()};
+  const Segment segment = as_segment(std::prev(after)->second);
   return segment.holds(data, bytes) ? std::optional(segment) : std::nullopt;
+}
+
+const SharedHeap::Owned* SharedHeap::numbered(uint64_t number) const {
+  for (const auto& [at, owned] : segments_) {
+    if (owned.number == number) return &owned;
+  }
+  return nullptr;
+}
+
+std::optional<SharedHeap::Segment> SharedHeap::segment(uint64_t number) const {
+  const std::lock_guard lock(mutex_);
+  const Owned* owned = numbered(number);
+  return owned != nullptr ? std::optional(as_segment(*owned)) : std::nullopt;
 }
 
 std::string SharedHeap::address(uint64_t number) const {
   const std::lock_guard lock(mutex_);
-  for (const auto& [at, owned] : segments_) {
-    if (owned.number == number) return owned.memory->address();
-  }
-  return {};
+  const Owned* owned = numbered(number);
+  return owned != nullptr ? owned->memory->address() : "";
 }
 
 }  // namespace gyre::transport

@@ -34,6 +34,8 @@ class SharedHeap {
 
   /// The segment in which these bytes lie; none: they are ordinary memory.
   std::optional<Segment> find(const void* data, size_t bytes) const;
+  /// The segment of a number; none: it was released.
+  std::optional<Segment> segment(uint64_t number) const;
   /// What a peer opens (SharedMemory::open); empty where it was released.
   std::string address(uint64_t number) const;
   /// Grows with every allocation and release: what find() said holds as long as it stays.
@@ -44,6 +46,9 @@ class SharedHeap {
     uint64_t number;
     std::unique_ptr<SharedMemory> memory;
   };
+
+  static Segment as_segment(const Owned& owned) { return {owned.number, owned.memory->data(), owned.memory->bytes()}; }
+  const Owned* numbered(uint64_t number) const;
 
   mutable std::mutex mutex_;
   std::map<uintptr_t, Owned> segments_;  // by address

@@ -1,0 +1,80 @@
+#include "engine/direct_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/hash.h"
+#include "engine/plan.h"
+#include "transport/board.h"
+
+namespace gyre::engine {
+
+using schedule::Layout;
+using schedule::Pass;
+using schedule::Spot;
+
+namespace {
+
+// Inputs up to this go by copy whether they could be mapped or not: a second meeting costs more.
+constexpr size_t staged_at_best = 512;
+
+// Whose passes read or write this rank's memory, itself left out.
+std::vector<Rank> users(const schedule::Direct& direct, Rank rank) {
+  std::vector<Rank> found;
+  for (Rank by = 0; by < direct.layout.ranks; ++by) {
+    const auto touches = [&](const std::vector<Spot>& spots) {
+      return std::any_of(spots.begin(), spots.end(), [&](Spot s) { return s.rank == rank; });
+    };
+    const auto& passes = direct.passes[static_cast<size_t>(by)];
+    const bool uses = std::any_of(passes.begin(), passes.end(), [&](const Pass& p) { return touches(p.from) || touches(p.to); });
+    if (uses && by != rank) found.push_back(by);
+  }
+  return found;
+}
+
+std::vector<Rank> reached(const std::vector<Pass>& passes, Rank rank) {
+  std::set<Rank> found;
+  for (const Pass& pass : passes) {
+    for (const Spot from : pass.from) found.insert(from.rank);
+    for (const Spot to : pass.to) found.insert(to.rank);
+  }
+  found.erase(rank);
+  return {found.begin(), found.end()};
+}
+
+}  // namespace
+
+Result<DirectForm> DirectForms::form(const Call& call, bool staged) {
+  auto& proven = proven_[{call.collective, call.root, staged}];
+  const Layout layout = engine::layout(call, ranks_);
+  if (proven == nullptr) {
+    const auto made = std::make_shared<schedule::Direct>(staged ? schedule::staged(layout) : schedule::mapped(layout));
+    for (const bool in_place : {false, true}) {
+      if (in_place && !layout.has_in_place()) continue;
+      const std::string wrong = fault(*made, in_place);
+      if (wrong.empty()) continue;
+      return Error{Code::internal, fmt::format("{} between {} ranks, {}{}: {}", name(call.collective), ranks_, staged ? "staged" : "mapped",
+                                               in_place ? ", in place" : "", wrong)};
+    }
+    proven = made;
+  }
+  DirectForm form{proven, chunk_bounds(call.count, proven->layout.chunks, std::max<size_t>(1, 64 / size_of(call.type))), {}, {}};
+  form.reached = reached(proven->passes[static_cast<size_t>(rank_)], rank_);
+  form.users = users(*proven, rank_);
+  return form;
+}
+
+Result<DirectPlan> DirectForms::plan(const Call& any, bool may_stage, bool may_map) {
+  DirectPlan plan{normal(any), {}, 0, {}, {}};
+  const Layout layout = engine::layout(plan.call, ranks_);
+  const size_t bytes = layout.input_blocks() * plan.call.count * size_of(plan.call.type);
+  if (may_stage && bytes <= Board::slot_bytes) plan.staged = GYRE_TRY(form(plan.call, true));
+  if (may_map && (!plan.staged || bytes > staged_at_best)) plan.mapped = GYRE_TRY(form(plan.call, false));
+  plan.text = in_words(plan.call, plan.staged ? "one_shot" : "two_shot");
+  plan.hash = mix(fnv1a(plan.text));
+  return plan;
+}
+
+}  // namespace gyre::engine

@@ -1,0 +1,47 @@
+// A call made concrete for ranks that reach each other's memory: the forms that it can take (schedule/direct.h), and for each what this
+// rank must know of it. Made once per call, and kept.
+#pragma once
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "engine/arguments.h"
+#include "schedule/direct.h"
+
+namespace gyre::engine {
+
+/// One of the two forms, for one rank.
+struct DirectForm {
+  std::shared_ptr<const schedule::Direct> schedule;
+  std::vector<size_t> bounds;  ///< of the chunks of a block, in elements
+  std::vector<Rank> reached;   ///< whose memory this rank reads or writes
+  std::vector<Rank> users;     ///< who reads or writes this rank's memory
+};
+
+struct DirectPlan {
+  Call call;
+  std::string text;  ///< "all_reduce count=8 type=float op=sum algorithm=one_shot"
+  uint64_t hash = 0;
+  std::optional<DirectForm> staged;  ///< none: inputs do not fit the board
+  std::optional<DirectForm> mapped;  ///< none: not worth a second meeting
+};
+
+/// Forms with their proofs, by collective and root.
+class DirectForms {
+ public:
+  DirectForms(Rank rank, int ranks) : rank_(rank), ranks_(ranks) {}
+  /// Error: Code::internal, a form does not compute the collective.
+  Result<DirectPlan> plan(const Call&, bool may_stage, bool may_map);
+
+ private:
+  Result<DirectForm> form(const Call&, bool staged);
+
+  Rank rank_;
+  int ranks_;
+  std::map<std::tuple<Collective, Rank, bool>, std::shared_ptr<const schedule::Direct>> proven_;
+};
+
+}  // namespace gyre::engine

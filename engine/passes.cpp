@@ -1,0 +1,28 @@
+#include "engine/passes.h"
+
+namespace gyre::engine {
+
+void Passes::run(const DirectForm& form, const Call& call, std::span<const RankMemory> memory) {
+  const size_t element = size_of(call.type);
+  combine_.bind(call.type, call.op, ranks_);
+  const uint32_t chunks = form.schedule->layout.chunks;
+  const auto offset = [&](uint32_t chunk) { return (chunk / chunks * call.count + form.bounds[chunk % chunks]) * element; };
+  for (const schedule::Pass& pass : form.schedule->passes[static_cast<size_t>(rank_)]) {
+    const uint32_t piece = pass.to.front().chunk % chunks;
+    const size_t count = form.bounds[piece + 1] - form.bounds[piece];
+    if (count == 0) continue;
+    sources_.clear();
+    sinks_.clear();
+    for (const schedule::Spot from : pass.from) sources_.push_back(memory[static_cast<size_t>(from.rank)].input + offset(from.chunk));
+    for (const schedule::Spot to : pass.to) sinks_.push_back(memory[static_cast<size_t>(to.rank)].output + offset(to.chunk));
+    if (sources_.size() > 1) {
+      combine_.whole(sources_, sinks_, count);
+      continue;
+    }
+    for (std::byte* sink : sinks_) {
+      if (sink != sources_[0]) kernels::copy(sink, sources_[0], count * element);
+    }
+  }
+}
+
+}  // namespace gyre::engine

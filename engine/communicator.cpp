@@ -46,7 +46,7 @@ Communicator::Communicator(std::unique_ptr<transport::Bootstrap> bootstrap, Conn
       connections_(std::move(connections)),
       slots_{static_cast<uint32_t>(*config.slots), *config.slot_bytes},
       circumstances_(std::move(circumstances)),
-      forms_(bootstrap_->rank(), bootstrap_->size()),
+      forms_(bootstrap_->rank(), bootstrap_->size(), crowded),
       batch_(bootstrap_->rank(), connections_.fifos.front(), slots_.bytes),
       machines_(bootstrap_->rank(), connections_.fifos),
       executor_(*bootstrap_, workers(connections_), crowded) {

@@ -78,28 +78,38 @@ Work::Moved Direct::move() {
 }
 
 bool Direct::show() {
-  Board::Line* line = nullptr;
-  if (!soon([&] { return (line = board_->slot(sequence_)) != nullptr; })) return false;
-  const RankMemory& own = reachable_[static_cast<size_t>(rank_)];
   const size_t in = input_bytes(rank_);
+  const size_t beside = !plan_->mapped ? in : plan_->staged ? std::max(in, sizeof(HeapNews)) : sizeof(HeapNews);
+  Board::Line* line = nullptr;
+  if (!soon([&] { return (line = board_->line(sequence_, beside)) != nullptr; })) return false;
+  const RankMemory& own = reachable_[static_cast<size_t>(rank_)];
   if (!plan_->mapped) {
-    kernels::copy_away(in <= Board::line_bytes ? line->data : Board::behind(*line), own.input, in);
+    kernels::copy_away(in <= Board::line_bytes ? line->data : board_->beside(rank_, sequence_, in), own.input, in);
   } else {
-    const size_t out = output_bytes(rank_);
-    Shown shown{reinterpret_cast<uintptr_t>(own.input), reinterpret_cast<uintptr_t>(own.output), 0, 0, 0, 0};
-    if (in != 0) shown.input_segment = memory_.segment(own.input, in);
-    if (out != 0) shown.output_segment = memory_.segment(own.output, out);
-    all_in_heaps_ = any_in_heap_ = (in == 0 || shown.input_segment != 0) && (out == 0 || shown.output_segment != 0);
-    shown.in_heap = all_in_heaps_ ? 1 : 0;
-    static_assert(sizeof(HeapNews) <= Board::slot_bytes && sizeof(Shown) <= Board::line_bytes);
-    auto& news = *reinterpret_cast<HeapNews*>(Board::behind(*line));
-    if (all_in_heaps_) shown.has_news = memory_.tell(shown.input_segment, shown.output_segment, news) ? 1 : 0;
-    if (!all_in_heaps_ && plan_->staged) kernels::copy_away(Board::behind(*line), own.input, in);
-    std::memcpy(line->data, &shown, sizeof shown);
+    show_places(*line);
   }
   kernels::fence_away();
   board_->publish(sequence_, word_);
   return true;
+}
+
+void Direct::show_places(Board::Line& line) {
+  const size_t in = input_bytes(rank_);
+  const size_t out = output_bytes(rank_);
+  const RankMemory& own = reachable_[static_cast<size_t>(rank_)];
+  Shown shown{reinterpret_cast<uintptr_t>(own.input), reinterpret_cast<uintptr_t>(own.output), 0, 0, 0, 0};
+  if (in != 0) shown.input_segment = memory_.segment(own.input, in);
+  if (out != 0) shown.output_segment = memory_.segment(own.output, out);
+  all_in_heaps_ = any_in_heap_ = (in == 0 || shown.input_segment != 0) && (out == 0 || shown.output_segment != 0);
+  shown.in_heap = all_in_heaps_ ? 1 : 0;
+  static_assert(sizeof(HeapNews) <= Board::room_bytes && sizeof(Shown) <= Board::line_bytes);
+  if (all_in_heaps_) {
+    auto& news = *reinterpret_cast<HeapNews*>(board_->beside(rank_, sequence_, sizeof(HeapNews)));
+    shown.has_news = memory_.tell(shown.input_segment, shown.output_segment, news) ? 1 : 0;
+  } else if (plan_->staged) {
+    kernels::copy_away(board_->beside(rank_, sequence_, in), own.input, in);
+  }
+  std::memcpy(line.data, &shown, sizeof shown);
 }
 
 bool Direct::meet() {
@@ -119,14 +129,14 @@ bool Direct::look(Rank peer, const Board::Line& line) {
     stranger_ = peer;
     return false;
   }
-  const std::byte* copy = !plan_->mapped && input_bytes(peer) <= Board::line_bytes ? line.data : Board::behind(line);
-  reachable_[index] = {copy, nullptr};
+  const size_t in = input_bytes(peer);
+  reachable_[index] = {!plan_->mapped && in <= Board::line_bytes ? line.data : board_->beside(peer, sequence_, in), nullptr};
   if (!plan_->mapped) return true;
   Shown& shown = shown_[index];
   std::memcpy(&shown, line.data, sizeof shown);
   all_in_heaps_ = all_in_heaps_ && shown.in_heap != 0;
   any_in_heap_ = any_in_heap_ || shown.in_heap != 0;
-  if (shown.has_news != 0) memory_.hear(peer, *reinterpret_cast<const HeapNews*>(Board::behind(line)));
+  if (shown.has_news != 0) memory_.hear(peer, *reinterpret_cast<const HeapNews*>(board_->beside(peer, sequence_, sizeof(HeapNews))));
   return true;
 }
 
@@ -174,7 +184,7 @@ std::vector<Rank> Direct::awaited() const {
 }
 
 std::string Direct::where() const {
-  if (stage_ == Stage::show) return fmt::format("for all ranks to be done with the call {} before it", Board::slots);
+  if (stage_ == Stage::show) return "for ranks to be done with earlier calls";
   const auto peers = awaited();
   if (peers.empty()) return "to go on";
   if (stage_ == Stage::meet) return fmt::format("for rank {} to come to this call", peers[0]);

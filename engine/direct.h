@@ -47,6 +47,7 @@ class Direct final : public Work {
   };
 
   bool show();
+  void show_places(transport::Board::Line&);
   bool meet();
   bool leave();
   template <class Ready>

@@ -17,9 +17,6 @@ using schedule::Spot;
 
 namespace {
 
-// Inputs up to this go by copy whether they could be mapped or not: a second meeting costs more.
-constexpr size_t staged_at_best = 512;
-
 // Whose passes read or write this rank's memory, itself left out.
 std::vector<Rank> users(const schedule::Direct& direct, Rank rank) {
   std::vector<Rank> found;
@@ -70,8 +67,8 @@ Result<DirectPlan> DirectForms::plan(const Call& any, bool may_stage, bool may_m
   DirectPlan plan{normal(any), {}, 0, {}, {}};
   const Layout layout = engine::layout(plan.call, ranks_);
   const size_t bytes = layout.input_blocks() * plan.call.count * size_of(plan.call.type);
-  if (may_stage && bytes <= Board::slot_bytes) plan.staged = GYRE_TRY(form(plan.call, true));
-  if (may_map && (!plan.staged || bytes > staged_at_best)) plan.mapped = GYRE_TRY(form(plan.call, false));
+  if (may_stage && bytes <= transport::Board::slot_bytes) plan.staged = GYRE_TRY(form(plan.call, true));
+  if (may_map && (!plan.staged || bytes > staged_at_best_)) plan.mapped = GYRE_TRY(form(plan.call, false));
   plan.text = in_words(plan.call, plan.staged ? "one_shot" : "two_shot");
   plan.hash = mix(fnv1a(plan.text));
   return plan;

@@ -32,7 +32,8 @@ struct DirectPlan {
 /// Forms with their proofs, by collective and root.
 class DirectForms {
  public:
-  DirectForms(Rank rank, int ranks) : rank_(rank), ranks_(ranks) {}
+  /// `crowded`: ranks share processors, so that a second meeting costs them much.
+  DirectForms(Rank rank, int ranks, bool crowded) : rank_(rank), ranks_(ranks), staged_at_best_(crowded ? 8192 : 512) {}
   /// Error: Code::internal, a form does not compute the collective.
   Result<DirectPlan> plan(const Call&, bool may_stage, bool may_map);
 
@@ -41,6 +42,7 @@ class DirectForms {
 
   Rank rank_;
   int ranks_;
+  size_t staged_at_best_;  // bytes of input, up to which a copy is shown even where it could be mapped
   std::map<std::tuple<Collective, Rank, bool>, std::shared_ptr<const schedule::Direct>> proven_;
 };
 

@@ -18,7 +18,7 @@ struct Choice {
 };
 
 // Below, the lines taken back cost less than the way past the caches.
-constexpr size_t away_from = 1024;
+constexpr size_t away_from = 8192;
 
 #if defined(__x86_64__)
 // clang 14 does not know it by name; a virtual machine may hide it from a processor that has it.

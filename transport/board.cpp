@@ -17,10 +17,11 @@ Status Board::open(Rank peer, std::string_view address) {
   return {};
 }
 
-Board::Line* Board::slot(uint64_t sequence) {
-  if (sequence > slots) {
+Board::Line* Board::line(uint64_t sequence, size_t bytes) {
+  const uint32_t before = bytes <= room_bytes ? lines : slots;
+  if (sequence > before) {
     for (Rank peer = 0; peer < ranks(); ++peer) {
-      if (peer != rank_ && !finished(peer, sequence - slots)) return nullptr;
+      if (peer != rank_ && !finished(peer, sequence - before)) return nullptr;
     }
   }
   return &at(rank_, sequence);

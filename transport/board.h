@@ -1,10 +1,12 @@
-// Where the ranks of one host meet: each has a few slots that all others read, one per call in turn, and a count of the calls that it is
-// done with. A slot's first line holds the flag and up to 48 bytes, so that a small call costs one line transfer per pair.
+// Where the ranks of one host meet: each has lines that all others read, one per call in turn, with the flag and up to 48 bytes, so that a
+// small call costs one line transfer per pair; room for more behind each line, and for much in fewer slots; and a count of the calls that
+// it is done with.
 //
-//   rank:  | done (64) | slot 0: | sequence | word | 48 bytes | slot_bytes … | slot 1 …
+//   rank:  | done (64) | line 0: sequence, word, 48 bytes | room 0 (1 KiB) | line 1 … | slot 0 (32 KiB) | slot 1 | … |
 //
-// `sequence` is the number of the call, from 1, stored last with release. A slot may be written again when every rank is done with the
-// call that it was for. Used by one thread per rank; nothing here waits. It must not know: collectives.
+// `sequence` is the number of the call, from 1, stored last with release. A line may be written again when every rank is done with the
+// call that it was for, a slot too; there are many lines, so that who waits for nobody (the root of a broadcast) can run ahead while
+// others have no processor. Used by one thread per rank; nothing here waits. It must not know: collectives.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -19,9 +21,10 @@ namespace gyre::transport {
 
 class Board {
  public:
-  static constexpr uint32_t slots = 8;
-  static constexpr size_t line_bytes = 48;         ///< of a slot, that travel with its flag
-  static constexpr size_t slot_bytes = 32 * 1024;  ///< of a slot, behind its line
+  static constexpr uint32_t lines = 64, slots = 8;
+  static constexpr size_t line_bytes = 48;         ///< that travel with the flag
+  static constexpr size_t room_bytes = 1024;       ///< behind a line
+  static constexpr size_t slot_bytes = 32 * 1024;  ///< the most that a call can show
 
   struct alignas(64) Line {
     std::atomic<uint64_t> sequence;
@@ -34,15 +37,20 @@ class Board {
   /// Maps a peer's part.
   Status open(Rank peer, std::string_view address);
 
-  /// This rank's slot for a call: null while a peer is not done with the call that had it before.
-  Line* slot(uint64_t sequence);
-  /// Shows the slot to all. `word`: what they must agree on.
+  /// This rank's line for a call: null while a peer is not done with the call that had it before, or the place for `bytes` beside it.
+  Line* line(uint64_t sequence, size_t bytes);
+  /// Where so many bytes of a call lie that a rank shows beside its line.
+  std::byte* beside(Rank rank, uint64_t sequence, size_t bytes) const {
+    return bytes <= room_bytes ? reinterpret_cast<std::byte*>(&at(rank, sequence) + 1)
+                               : base(rank) + slots_at + (sequence % slots) * slot_bytes;
+  }
+  /// Shows the line to all. `word`: what they must agree on.
   void publish(uint64_t sequence, uint64_t word) {
     Line& line = at(rank_, sequence);
     line.word = word;
     line.sequence.store(sequence, std::memory_order_release);
   }
-  /// The peer's slot for a call, or null. A later call's is never there: this rank was not done yet.
+  /// The peer's line for a call, or null. A later call's is never there: this rank was not done yet.
   const Line* arrived(Rank peer, uint64_t sequence) {
     const Line& line = at(peer, sequence);
     if (line.sequence.load(std::memory_order_acquire) != sequence) return nullptr;
@@ -50,9 +58,6 @@ class Board {
     if (part.done + 1 < sequence) part.done = sequence - 1;  // who begins a call is done with those before
     return &line;
   }
-  /// What lies behind a line.
-  static const std::byte* behind(const Line& line) { return reinterpret_cast<const std::byte*>(&line + 1); }
-  static std::byte* behind(Line& line) { return reinterpret_cast<std::byte*>(&line + 1); }
 
   void finish(uint64_t sequence) { done(rank_).store(sequence, std::memory_order_release); }
   bool finished(Rank peer, uint64_t sequence) {
@@ -68,13 +73,14 @@ class Board {
     std::unique_ptr<SharedMemory> memory;
     uint64_t done = 0;  ///< of the peer, as far as known
   };
-  static constexpr size_t stride = sizeof(Line) + slot_bytes;
-  static constexpr size_t footprint = sizeof(Line) + slots * stride;
+  static constexpr size_t stride = sizeof(Line) + room_bytes;
+  static constexpr size_t slots_at = (sizeof(Line) + lines * stride + 4095) / 4096 * 4096;
+  static constexpr size_t footprint = slots_at + slots * slot_bytes;
 
   explicit Board(Rank rank, int ranks) : rank_(rank), parts_(static_cast<size_t>(ranks)) {}
   std::byte* base(Rank rank) const { return parts_[static_cast<size_t>(rank)].memory->data(); }
   std::atomic<uint64_t>& done(Rank rank) const { return *reinterpret_cast<std::atomic<uint64_t>*>(base(rank)); }
-  Line& at(Rank rank, uint64_t sequence) const { return *reinterpret_cast<Line*>(base(rank) + sizeof(Line) + (sequence % slots) * stride); }
+  Line& at(Rank rank, uint64_t sequence) const { return *reinterpret_cast<Line*>(base(rank) + sizeof(Line) + (sequence % lines) * stride); }
 
   Rank rank_;
   std::vector<Part> parts_;  // by rank

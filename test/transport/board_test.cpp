@@ -1,6 +1,7 @@
 #include "transport/board.h"
 
 #include <cstring>
+#include <set>
 #include <thread>
 
 #include "test/catch.h"
@@ -26,68 +27,84 @@ std::vector<std::unique_ptr<Board>> joined(int ranks) {
 TEST_CASE("what a rank shows arrives at all others, with its word") {
   auto boards = joined(3);
   CHECK(boards[0]->arrived(2, 1) == nullptr);
-  Board::Line* line = boards[2]->slot(1);
+  Board::Line* line = boards[2]->line(1, 2000);
   REQUIRE(line != nullptr);
   std::strcpy(reinterpret_cast<char*>(line->data), "short");
-  std::strcpy(reinterpret_cast<char*>(Board::behind(*line)), "long");
+  std::strcpy(reinterpret_cast<char*>(boards[2]->beside(2, 1, 2000)), "long");
   boards[2]->publish(1, 77);
   for (const Rank rank : {0, 1}) {
     const Board::Line* shown = boards[static_cast<size_t>(rank)]->arrived(2, 1);
     REQUIRE(shown != nullptr);
     CHECK(shown->word == 77);
     CHECK(std::strcmp(reinterpret_cast<const char*>(shown->data), "short") == 0);
-    CHECK(std::strcmp(reinterpret_cast<const char*>(Board::behind(*shown)), "long") == 0);
+    CHECK(std::strcmp(reinterpret_cast<const char*>(boards[static_cast<size_t>(rank)]->beside(2, 1, 2000)), "long") == 0);
     CHECK(boards[static_cast<size_t>(rank)]->arrived(2, 2) == nullptr);
   }
 }
 
-TEST_CASE("a slot is free again when every rank is done with the call that it was for") {
-  auto boards = joined(3);
-  for (uint64_t call = 1; call <= Board::slots; ++call) {
-    REQUIRE(boards[0]->slot(call) != nullptr);
-    boards[0]->publish(call, call);
-    boards[0]->finish(call);
+TEST_CASE("a line and a slot are free again when every rank is done with the call that had them") {
+  for (const size_t bytes : {size_t{8}, Board::room_bytes, Board::room_bytes + 1, Board::slot_bytes}) {
+    const uint64_t ahead = bytes <= Board::room_bytes ? Board::lines : Board::slots;
+    auto boards = joined(3);
+    for (uint64_t call = 1; call <= ahead; ++call) {
+      REQUIRE(boards[0]->line(call, bytes) != nullptr);
+      boards[0]->publish(call, call);
+      boards[0]->finish(call);
+    }
+    CHECK(boards[0]->line(ahead + 1, bytes) == nullptr);
+    boards[1]->finish(1);
+    CHECK(boards[0]->line(ahead + 1, bytes) == nullptr);
+    boards[2]->finish(1);
+    CHECK(boards[0]->line(ahead + 1, bytes) != nullptr);
+    CHECK(boards[0]->line(ahead + 2, bytes) == nullptr);
+    // Who shows a call is done with those before.
+    for (const size_t rank : {1, 2}) {
+      REQUIRE(boards[rank]->line(3, bytes) != nullptr);
+      boards[rank]->publish(3, 3);
+      REQUIRE(boards[0]->arrived(static_cast<Rank>(rank), 3) != nullptr);
+    }
+    CHECK(boards[0]->line(ahead + 2, bytes) != nullptr);
   }
-  CHECK(boards[0]->slot(Board::slots + 1) == nullptr);
-  boards[1]->finish(1);
-  CHECK(boards[0]->slot(Board::slots + 1) == nullptr);
-  boards[2]->finish(1);
-  CHECK(boards[0]->slot(Board::slots + 1) != nullptr);
-  CHECK(boards[0]->slot(Board::slots + 2) == nullptr);
-  // Who shows a call is done with those before.
-  for (const size_t rank : {1, 2}) {
-    REQUIRE(boards[rank]->slot(3) != nullptr);
-    boards[rank]->publish(3, 3);
-    REQUIRE(boards[0]->arrived(static_cast<Rank>(rank), 3) != nullptr);
-  }
-  CHECK(boards[0]->slot(Board::slots + 2) != nullptr);
 }
 
-TEST_CASE("slots of a board are never overwritten while somebody reads them") {
+TEST_CASE("what is shown beside a line overlaps no other line and no other slot") {
   auto boards = joined(2);
-  constexpr uint64_t calls = 20000;
-  uint64_t wrong = 0;
-  std::thread reader([&] {
-    for (uint64_t call = 1; call <= calls; ++call) {
-      const Board::Line* line = nullptr;
-      while ((line = boards[1]->arrived(0, call)) == nullptr) std::this_thread::yield();
-      uint64_t values[40];
-      std::memcpy(values, Board::behind(*line), sizeof values);
-      for (const uint64_t value : values) wrong += value == call ? 0 : 1;
-      boards[1]->finish(call);
-    }
-  });
-  for (uint64_t call = 1; call <= calls; ++call) {
-    Board::Line* line = nullptr;
-    while ((line = boards[0]->slot(call)) == nullptr) std::this_thread::yield();
-    uint64_t values[40];
-    for (uint64_t& value : values) value = call;
-    std::memcpy(Board::behind(*line), values, sizeof values);
-    boards[0]->publish(call, 0);
-    boards[0]->finish(call);
+  std::set<std::byte*> rooms, slots;
+  for (uint64_t call = 1; call <= Board::lines; ++call) rooms.insert(boards[0]->beside(0, call, Board::room_bytes));
+  for (uint64_t call = 1; call <= Board::slots; ++call) slots.insert(boards[0]->beside(0, call, Board::slot_bytes));
+  CHECK(rooms.size() == Board::lines);
+  CHECK(slots.size() == Board::slots);
+  CHECK(*rooms.rbegin() + Board::room_bytes <= *slots.begin());
+  for (auto room = rooms.begin(); std::next(room) != rooms.end(); ++room) {
+    CHECK(*std::next(room) - *room == static_cast<ptrdiff_t>(sizeof(Board::Line) + Board::room_bytes));
   }
-  reader.join();
-  CHECK(wrong == 0);
+}
+
+TEST_CASE("what a board shows is never overwritten while somebody reads it") {
+  for (const size_t bytes : {size_t{320}, size_t{3200}}) {
+    auto boards = joined(2);
+    constexpr uint64_t calls = 2000;
+    uint64_t wrong = 0;
+    std::thread reader([&] {
+      for (uint64_t call = 1; call <= calls; ++call) {
+        while (boards[1]->arrived(0, call) == nullptr) std::this_thread::yield();
+        uint64_t values[40];
+        std::memcpy(values, boards[1]->beside(0, call, bytes), sizeof values);
+        for (const uint64_t value : values) wrong += value == call ? 0 : 1;
+        boards[1]->finish(call);
+      }
+    });
+    for (uint64_t call = 1; call <= calls; ++call) {
+      while (boards[0]->line(call, bytes) == nullptr) std::this_thread::yield();
+      uint64_t values[40];
+      for (uint64_t& value : values) value = call;
+      std::memcpy(boards[0]->beside(0, call, bytes), values, sizeof values);
+      boards[0]->publish(call, 0);
+      boards[0]->finish(call);
+    }
+    reader.join();
+    CHECK(wrong == 0);
+  }
 }
 
 TEST_CASE("a board of another size is refused") {

@@ -11,11 +11,13 @@ namespace gyre {
 using Rank = int32_t;
 
 enum class DataType : uint8_t { int8, uint8, int32, uint32, int64, uint64, float16, float32, float64, bfloat16, float8e4m3, float8e5m2 };
-enum class ReduceOp : uint8_t { sum, prod, max, min, avg };
+/// premul_sum: each rank's input is multiplied by a scalar of its own, then the products are summed; NCCL makes such operations on demand.
+enum class ReduceOp : uint8_t { sum, prod, max, min, avg, premul_sum };
 enum class Collective : uint8_t { all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, gather, scatter };
 
 inline constexpr size_t data_type_count = 12;
-inline constexpr size_t reduce_op_count = 5;
+inline constexpr size_t reduce_op_count = 5;        ///< those that need no scalar
+inline constexpr size_t every_reduce_op_count = 6;  ///< premul_sum as well
 inline constexpr size_t collective_count = 8;
 
 constexpr std::array<DataType, data_type_count> all_data_types() {
@@ -23,6 +25,7 @@ constexpr std::array<DataType, data_type_count> all_data_types() {
   for (size_t i = 0; i < types.size(); ++i) types[i] = static_cast<DataType>(i);
   return types;
 }
+/// Those that need no scalar.
 constexpr std::array<ReduceOp, reduce_op_count> all_reduce_ops() {
   std::array<ReduceOp, reduce_op_count> ops{};
   for (size_t i = 0; i < ops.size(); ++i) ops[i] = static_cast<ReduceOp>(i);
@@ -54,6 +57,7 @@ std::string_view name(DataType);
 std::string_view name(ReduceOp);
 std::string_view name(Collective);
 std::optional<DataType> data_type_named(std::string_view);
+/// Of the operations that need no scalar.
 std::optional<ReduceOp> reduce_op_named(std::string_view);
 std::optional<Collective> collective_named(std::string_view);
 

@@ -38,7 +38,7 @@ std::string wrong_overlap(Collective collective, Rank rank) {
 // Of the call, whatever the memory.
 std::string wrong_call(const Call& call, int ranks) {
   if (static_cast<size_t>(call.type) >= data_type_count) return fmt::format("there is no type {}", static_cast<int>(call.type));
-  if (reduces(call.collective) && static_cast<size_t>(call.op) >= reduce_op_count) {
+  if (reduces(call.collective) && static_cast<size_t>(call.op) >= every_reduce_op_count) {
     return fmt::format("there is no operation {}", static_cast<int>(call.op));
   }
   if (rooted(call.collective) && (call.root < 0 || call.root >= ranks)) return fmt::format("root {} of {} ranks", call.root, ranks);
@@ -68,9 +68,16 @@ std::string wrong_buffers(const Call& call, Rank rank, int ranks, const Buffers&
 
 }  // namespace
 
+uint64_t scalar_bits(DataType type, const void* element) {
+  uint64_t bits = 0;
+  for (size_t i = 0; i < size_of(type); ++i) bits |= uint64_t{static_cast<const uint8_t*>(element)[i]} << (8 * i);
+  return bits;
+}
+
 Call normal(Call call) {
   if (!reduces(call.collective)) call.op = ReduceOp::sum;
   if (!rooted(call.collective)) call.root = 0;
+  call.scalar = 0;
   return call;
 }
 

@@ -17,19 +17,24 @@ struct Call {
   DataType type = DataType::float32;
   ReduceOp op = ReduceOp::sum;  ///< ignored where nothing is reduced
   Rank root = 0;                ///< ignored where there is none
+  /// The bits of the element that this rank's input is multiplied by (scalar_bits); only of premul_sum, and may differ by rank.
+  uint64_t scalar = 0;
 
   bool operator==(const Call&) const = default;
 };
 
-/// The call with what is ignored at its default, so that equal calls compare equal.
+/// An element's bits, read from host memory, as a call carries them.
+uint64_t scalar_bits(DataType, const void* element);
+/// The call with what is ignored, or is this rank's only, at its default, so that calls that go together compare equal.
 Call normal(Call);
 /// What a call means for so many ranks; of one chunk per block.
 schedule::Layout layout(const Call&, int ranks);
 
-/// What a rank does not have is never looked at.
+/// What a rank brings to a call. A buffer that it does not have is never looked at.
 struct Buffers {
   const void* input = nullptr;
   void* output = nullptr;
+  uint64_t scalar = 0;  ///< Call::scalar
 };
 
 /// True where input and output share memory in the way that NCCL calls in place: the block that one of them has lies in the other, where

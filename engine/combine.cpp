@@ -4,10 +4,10 @@
 
 namespace gyre::engine {
 
-void Combine::bind(DataType type, ReduceOp op, int ranks) {
+void Combine::bind(DataType type, ReduceOp op, int ranks, uint64_t scalar) {
   arithmetic_ = &kernels::arithmetic(type, op);
   element_ = size_of(type);
-  scalar_ = arithmetic_->scale != nullptr ? kernels::avg_scalar(type, ranks) : 1;
+  factor_ = op == ReduceOp::premul_sum ? kernels::factor_of(type, scalar) : kernels::Factor{kernels::avg_scalar(type, ranks), 1};
   ranks_ = static_cast<uint64_t>(ranks);
 }
 
@@ -56,15 +56,15 @@ void Combine::pair(std::byte* sink, Source a, Source b, size_t count, bool repli
   if (arithmetic_->scale == nullptr || !(a.own || b.own)) return arithmetic_->combine(sink, a.data, b.data, count);
   const Source own = a.own ? a : b;
   const Source other = a.own ? b : a;
-  if (!replicated) return arithmetic_->scale_combine(sink, own.data, other.data, count, scalar_);
+  if (!replicated) return arithmetic_->scale_combine(sink, own.data, other.data, count, factor_);
   // Other ranks got our part multiplied and rounded, and must get the same bits as we do: no fused multiply-add.
-  arithmetic_->scale(scaled_, own.data, count, scalar_);
+  arithmetic_->scale(scaled_, own.data, count, factor_);
   arithmetic_->combine(sink, a.own ? scaled_ : a.data, b.own ? scaled_ : b.data, count);
 }
 
 void Combine::first(std::byte* sink, Source source, size_t count) {
   if (source.own && arithmetic_->scale != nullptr) {
-    arithmetic_->scale(sink, source.data, count, scalar_);
+    arithmetic_->scale(sink, source.data, count, factor_);
   } else if (sink != source.data) {
     kernels::copy(sink, source.data, count * element_);
   }
@@ -80,13 +80,13 @@ void Combine::whole(std::span<const std::byte* const> inputs, std::span<std::byt
 void Combine::whole_block(std::span<const std::byte* const> inputs, std::span<std::byte* const> sinks, size_t offset, size_t count) {
   const std::byte* sum = inputs[0] + offset;
   if (scales()) {
-    arithmetic_->scale(sum_, sum, count, scalar_);
+    arithmetic_->scale(sum_, sum, count, factor_);
     sum = sum_;
   }
   const bool last_apart = !scales() && arithmetic_->divide == nullptr && inputs.size() > 1;
   for (size_t i = 1; i + (last_apart ? 1 : 0) < inputs.size(); ++i) {
     if (scales())
-      arithmetic_->scale_combine(sum_, inputs[i] + offset, sum, count, scalar_);
+      arithmetic_->scale_combine(sum_, inputs[i] + offset, sum, count, factor_);
     else
       arithmetic_->combine(sum_, sum, inputs[i] + offset, count);
     sum = sum_;

@@ -11,7 +11,7 @@ namespace gyre::engine {
 
 struct Source {
   const std::byte* data = nullptr;
-  bool own = false;  ///< this rank's part, to be multiplied first where the operation says so (averages of floating point)
+  bool own = false;  ///< this rank's part, to be multiplied first where the operation says so
 };
 
 struct Sink {
@@ -21,8 +21,8 @@ struct Sink {
 
 class Combine {
  public:
-  /// For calls of this type and operation on so many ranks.
-  void bind(DataType, ReduceOp, int ranks);
+  /// For calls of this type and operation on so many ranks. `scalar`: the bits of premul_sum's element.
+  void bind(DataType, ReduceOp, int ranks, uint64_t scalar = 0);
 
   /// True where a rank's own part is multiplied first.
   bool scales() const { return arithmetic_->scale != nullptr; }
@@ -41,7 +41,7 @@ class Combine {
 
   const kernels::Arithmetic* arithmetic_ = nullptr;
   size_t element_ = 1;
-  double scalar_ = 1;
+  kernels::Factor factor_;
   uint64_t ranks_ = 1;
   alignas(64) std::byte sum_[block_bytes];
   alignas(64) std::byte scaled_[block_bytes];

@@ -84,7 +84,8 @@ Result<std::unique_ptr<Plan>> Communicator::by_messages(const Call& call) {
 // Unless another algorithm is asked for.
 Result<std::optional<DirectPlan>> Communicator::directly(const Call& call) {
   const std::string& asked = circumstances_.algorithm;
-  if (direct_ == nullptr) return std::optional<DirectPlan>();
+  // Each rank's scalar is known to itself only.
+  if (direct_ == nullptr || call.op == ReduceOp::premul_sum) return std::optional<DirectPlan>();
   DirectPlan plan = GYRE_TRY(forms_.plan(call, asked == "auto" || asked == "one_shot", asked == "auto" || asked == "two_shot"));
   return plan.staged || plan.mapped ? std::optional(std::move(plan)) : std::nullopt;
 }
@@ -137,7 +138,7 @@ std::string Communicator::explain(const Call& call) {
 Status Communicator::run(const Call& call, const void* input, void* output) {
   if (broken_) return *broken_;
   const uint64_t number = calls_++;
-  const Buffers buffers{input, output};
+  const Buffers buffers{input, output, call.scalar};
   if (auto refusal = refuse(call, rank(), size(), buffers)) return refused(number, *std::move(refusal));
   const auto found = planned(call);
   if (!found) return refused(number, found.error());

@@ -27,7 +27,7 @@ void HostMachine::bind(const Plan& plan, uint64_t word, const Buffers& buffers, 
   buffers_[1] = static_cast<std::byte*>(buffers.output);
   buffers_[2] = scratch;
   element_ = size_of(call.type);
-  combine_.bind(call.type, call.op, ranks);
+  combine_.bind(call.type, call.op, ranks, buffers.scalar);
   position_ = {};
   if (program_->steps.empty()) position_.round = plan.rounds();
   blocked_ = {};

@@ -1,5 +1,6 @@
-// The parts of an average on one element. Floats: each rank's input is multiplied by T(1/n) on its way into the sum, with a fused
-// multiply-add rounded once, as NCCL's kernels do. Integers: the wrapped sum is divided at the end.
+// The parts of a pre-multiplied sum on one element, and of an average, which is one in floating point. Floats: each rank's input is
+// multiplied by a T, of averages T(1/n), on its way into the sum, with a fused multiply-add rounded once, as NCCL's kernels do. Integers:
+// products wrap as sums do; the wrapped sum of an average is divided at the end.
 #pragma once
 #include "kernels/op.h"
 
@@ -41,20 +42,32 @@ template <>
 struct Scalar<double> {
   using Type = double;
 };
+/// Integers are given as unsigned.
+template <class T>
+concept Whole = T(-1)
+> T(0);
+template <Whole T>
+struct Scalar<T> {
+  using Type = T;
+};
 
-/// x * s, rounded to T: what the first sender of an average sends.
+/// x * s, rounded to T: what the first sender sends.
 struct Scale {
   template <class T>
   GYRE_INLINE T operator()(T x, typename Scalar<T>::Type s) const {
     if constexpr (Small<T>)
       return narrow<T>(widen(x) * s);
     else
-      return x * s;
+      return static_cast<T>(x * s);
   }
 };
 
 /// x * s + received: what every later one makes of its input and of what came.
 struct ScaleSum {
+  template <Whole T>
+  GYRE_INLINE T operator()(T x, T received, T s) const {
+    return static_cast<T>(x * s + received);
+  }
   GYRE_INLINE float operator()(float x, float received, float s) const { return __builtin_fmaf(x, s, received); }
   GYRE_INLINE double operator()(double x, double received, double s) const { return __builtin_fma(x, s, received); }
   GYRE_INLINE Half operator()(Half x, Half received, float s) const {

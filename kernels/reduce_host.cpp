@@ -1,5 +1,6 @@
 #include "kernels/reduce_host.h"
 
+#include <bit>
 #include <cstring>
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -90,6 +91,25 @@ double avg_scalar(DataType type, int ranks) {
       return rounded_to<Float8e5m2>(value);
     default:
       return 1.0;
+  }
+}
+
+Factor factor_of(DataType type, uint64_t bits) {
+  switch (type) {
+    case DataType::float64:
+      return {std::bit_cast<double>(bits), 1};
+    case DataType::float32:
+      return {static_cast<double>(float_of(static_cast<uint32_t>(bits))), 1};
+    case DataType::float16:
+      return {static_cast<double>(widen(Half{static_cast<uint16_t>(bits)})), 1};
+    case DataType::bfloat16:
+      return {static_cast<double>(widen(Bfloat16{static_cast<uint16_t>(bits)})), 1};
+    case DataType::float8e4m3:
+      return {static_cast<double>(widen(Float8e4m3{static_cast<uint8_t>(bits)})), 1};
+    case DataType::float8e5m2:
+      return {static_cast<double>(widen(Float8e5m2{static_cast<uint8_t>(bits)})), 1};
+    default:
+      return {1, bits};
   }
 }
 

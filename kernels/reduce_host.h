@@ -10,16 +10,22 @@
 
 namespace gyre::kernels {
 
+/// What a rank's input is multiplied by first: a value of the element's type, of floats as a double, of integers as it is, modulo 2^64.
+struct Factor {
+  double real = 1;
+  uint64_t whole = 1;
+};
+
 /// Elementwise kernels of one (type, op). Pointers need the element's alignment only; dst may equal an input exactly, otherwise
-/// must not overlap it. An average is: scale at the first sender, scale_combine at every later one (floats); combine at every hop and
-/// divide at the last (integers).
+/// must not overlap it. A pre-multiplied sum, and an average of floats, is: scale at the first sender, scale_combine at every later one; an
+/// average of integers: combine at every hop and divide at the last.
 struct Arithmetic {
-  /// dst = a op b; the sum for avg
+  /// dst = a op b; the sum for avg and premul_sum
   void (*combine)(void* dst, const void* a, const void* b, size_t count);
-  /// dst = x * s rounded to the type, s being a value of the type; null unless avg of floats
-  void (*scale)(void* dst, const void* x, size_t count, double scalar);
-  /// dst = x * s + received, rounded once (8-bit floats: x * s rounded, then the sum rounded); null unless avg of floats
-  void (*scale_combine)(void* dst, const void* x, const void* received, size_t count, double scalar);
+  /// dst = x * s rounded to the type; integers wrap; null unless premul_sum, or avg of floats
+  void (*scale)(void* dst, const void* x, size_t count, Factor s);
+  /// dst = x * s + received, rounded once (8-bit floats: x * s rounded, then the sum rounded); null where scale is
+  void (*scale_combine)(void* dst, const void* x, const void* received, size_t count, Factor s);
   /// dst = dst / n, truncated toward zero; null unless avg of integers
   void (*divide)(void* dst, size_t count, uint64_t n);
   /// dst = other = a op b: what two memories are to hold, in one pass
@@ -35,6 +41,8 @@ std::string_view isa();
 
 /// 1/ranks as a value of the float type, the scalar of its average; 1.0 for integers.
 double avg_scalar(DataType, int ranks);
+/// What an element of these bits multiplies by; bits beyond the element's are not looked at.
+Factor factor_of(DataType, uint64_t bits);
 
 void copy(void* dst, const void* src, size_t bytes);
 /// Copies to memory that another processor has read and will read next, such as a slot of a connection: past the caches where that pays,

@@ -80,35 +80,43 @@ void combine_both<Prod, Half>(void* dst, void* other, const void* a, const void*
 #endif
 
 template <class T>
-void scale(void* dst, const void* x, size_t count, double scalar) {
+GYRE_INLINE typename Scalar<T>::Type scalar_of(Factor factor) {
+  if constexpr (Whole<T>)
+    return static_cast<T>(factor.whole);
+  else
+    return static_cast<typename Scalar<T>::Type>(factor.real);
+}
+
+template <class T>
+void scale(void* dst, const void* x, size_t count, Factor factor) {
   auto* out = static_cast<T*>(dst);
   const auto* in = static_cast<const T*>(x);
-  const auto s = static_cast<typename Scalar<T>::Type>(scalar);
+  const auto s = scalar_of<T>(factor);
   GYRE_INDEPENDENT
   for (size_t i = 0; i < count; ++i) out[i] = Scale{}(in[i], s);
 }
 
 template <class T>
-void scale_combine(void* dst, const void* x, const void* received, size_t count, double scalar) {
+void scale_combine(void* dst, const void* x, const void* received, size_t count, Factor factor) {
   auto* out = static_cast<T*>(dst);
   const auto* in = static_cast<const T*>(x);
   const auto* sum = static_cast<const T*>(received);
-  const auto s = static_cast<typename Scalar<T>::Type>(scalar);
+  const auto s = scalar_of<T>(factor);
   GYRE_INDEPENDENT
   for (size_t i = 0; i < count; ++i) out[i] = ScaleSum{}(in[i], sum[i], s);
 }
 
 #if defined(__F16C__)
 template <>
-void scale<Half>(void* dst, const void* x, size_t count, double scalar) {
+void scale<Half>(void* dst, const void* x, size_t count, Factor factor) {
   const auto* in = static_cast<const Half*>(x);
-  const auto s = static_cast<float>(scalar);
+  const auto s = scalar_of<Half>(factor);
   each_half(static_cast<Half*>(dst), in, in, count, [s](float value, float) { return value * s; });
 }
 
 template <>
-void scale_combine<Half>(void* dst, const void* x, const void* received, size_t count, double scalar) {
-  const auto s = static_cast<float>(scalar);
+void scale_combine<Half>(void* dst, const void* x, const void* received, size_t count, Factor factor) {
+  const auto s = scalar_of<Half>(factor);
   each_half(static_cast<Half*>(dst), static_cast<const Half*>(x), static_cast<const Half*>(received), count,
             [s](float value, float sum) { return odd_sum<uint32_t>(value * s, sum); });
 }
@@ -121,7 +129,7 @@ void divide(void* dst, size_t count, uint64_t n) {
   for (size_t i = 0; i < count; ++i) values[i] = by(values[i]);
 }
 
-using Row = std::array<Arithmetic, reduce_op_count>;
+using Row = std::array<Arithmetic, every_reduce_op_count>;
 
 /// Sums and products wrap, so they run in the unsigned type of the same width.
 template <class T, class Unsigned>
@@ -131,6 +139,7 @@ inline constexpr Row integers{{
     {combine<Max, T>, nullptr, nullptr, nullptr, combine_both<Max, T>},
     {combine<Min, T>, nullptr, nullptr, nullptr, combine_both<Min, T>},
     {combine<Sum, Unsigned>, nullptr, nullptr, divide<T>, combine_both<Sum, Unsigned>},
+    {combine<Sum, Unsigned>, scale<Unsigned>, scale_combine<Unsigned>, nullptr, combine_both<Sum, Unsigned>},
 }};
 
 template <class T>
@@ -139,6 +148,7 @@ inline constexpr Row floats{{
     {combine<Prod, T>, nullptr, nullptr, nullptr, combine_both<Prod, T>},
     {combine<Max, T>, nullptr, nullptr, nullptr, combine_both<Max, T>},
     {combine<Min, T>, nullptr, nullptr, nullptr, combine_both<Min, T>},
+    {combine<Sum, T>, scale<T>, scale_combine<T>, nullptr, combine_both<Sum, T>},
     {combine<Sum, T>, scale<T>, scale_combine<T>, nullptr, combine_both<Sum, T>},
 }};
 

@@ -7,7 +7,7 @@
 namespace gyre::kernels {
 
 /// By type, then by op.
-using ArithmeticTable = std::array<std::array<Arithmetic, reduce_op_count>, data_type_count>;
+using ArithmeticTable = std::array<std::array<Arithmetic, every_reduce_op_count>, data_type_count>;
 
 namespace portable {
 extern const ArithmeticTable table;

@@ -34,7 +34,7 @@ struct Case {
 /// The same reduction, one operation of the plain kernels after the other over whole arrays.
 Bytes plainly(const Case& c, std::vector<Bytes> sources) {
   const kernels::Arithmetic& kernel = *kernels::arithmetic(c.type, c.op, "portable");
-  const double scalar = kernels::avg_scalar(c.type, c.ranks);
+  const kernels::Factor scalar{kernels::avg_scalar(c.type, c.ranks), 1};
   const bool scales = kernel.scale != nullptr;
   const auto scaled = [&](Bytes x) {
     kernel.scale(x.data(), x.data(), c.count, scalar);

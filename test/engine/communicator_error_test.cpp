@@ -88,8 +88,8 @@ TEST_CASE("a wrong argument is named, and the communicator works afterwards", "[
         fmt::format("all_reduce: {} elements of int8 are more than {} bytes", SIZE_MAX, size_t{1} << 43));
   CHECK(told([](Communicator& c, float* a, float* b) { return c.all_reduce(a, b, 8, static_cast<DataType>(12), ReduceOp::sum); }) ==
         "all_reduce: there is no type 12");
-  CHECK(told([](Communicator& c, float* a, float* b) { return c.all_reduce(a, b, 8, DataType::float32, static_cast<ReduceOp>(5)); }) ==
-        "all_reduce: there is no operation 5");
+  CHECK(told([](Communicator& c, float* a, float* b) { return c.all_reduce(a, b, 8, DataType::float32, static_cast<ReduceOp>(6)); }) ==
+        "all_reduce: there is no operation 6");
 }
 
 TEST_CASE("what looks wrong and is not passes", "[transport]") {

@@ -92,11 +92,11 @@ TEST_CASE("an average of floats scales with one rounding, fused into the sum", "
         const Arithmetic* kernels = arithmetic(type, ReduceOp::avg, isa);
         if (!kernels) continue;
         Bytes found(x.size());
-        kernels->scale(found.data(), x.data(), scaled.size(), s);
+        kernels->scale(found.data(), x.data(), scaled.size(), {s, 1});
         describe(type, ReduceOp::avg, isa);
         UNSCOPED_INFO("scale " << s);
         CHECK(differences(type, found, scaled, pairs) == 0);
-        kernels->scale_combine(found.data(), x.data(), received.data(), combined.size(), s);
+        kernels->scale_combine(found.data(), x.data(), received.data(), combined.size(), {s, 1});
         describe(type, ReduceOp::avg, isa);
         UNSCOPED_INFO("scale_combine " << s);
         CHECK(differences(type, found, combined, pairs) == 0);
@@ -179,8 +179,8 @@ TEST_CASE("kernels work on any count, alignment and in place, and touch nothing 
         CHECK(wrong_shapes(type, kernels->combine) == 0);
         const double s = avg_scalar(type, 3);
         if (kernels->scale) {
-          const auto scale = [&](void* out, const void* x, const void*, size_t n) { kernels->scale(out, x, n, s); };
-          const auto fused = [&](void* out, const void* x, const void* r, size_t n) { kernels->scale_combine(out, x, r, n, s); };
+          const auto scale = [&](void* out, const void* x, const void*, size_t n) { kernels->scale(out, x, n, {s, 1}); };
+          const auto fused = [&](void* out, const void* x, const void* r, size_t n) { kernels->scale_combine(out, x, r, n, {s, 1}); };
           CHECK(wrong_shapes(type, scale) == 0);
           CHECK(wrong_shapes(type, fused) == 0);
         }
@@ -196,14 +196,57 @@ TEST_CASE("kernels work on any count, alignment and in place, and touch nothing 
   }
 }
 
-TEST_CASE("only averages have the kernels of averages", "[kernels]") {
+TEST_CASE("a pre-multiplied sum multiplies by any element: floats with one rounding, fused into the sum, integers wrapping", "[kernels]") {
+  std::mt19937_64 random(11);
   for (DataType type : all_data_types()) {
-    for (ReduceOp op : all_reduce_ops()) {
+    const Pairs pairs = pairs_of(type);
+    const Bytes x = packed(type, pairs.a);
+    const Bytes received = packed(type, pairs.b);
+    Patterns scalars = test::special_patterns(type);
+    for (int i = 0; i < 8; ++i) scalars.push_back(random() & test::pattern_mask(type));
+    for (const uint64_t bits : scalars) {
+      Patterns scaled, combined;
+      for (size_t i = 0; i < pairs.a.size(); ++i) {
+        scaled.push_back(test::reference_premultiply(type, pairs.a[i], bits));
+        combined.push_back(test::reference_premultiply_combine(type, pairs.a[i], pairs.b[i], bits));
+      }
+      for (std::string_view isa : all_isas) {
+        const Arithmetic* kernels = arithmetic(type, ReduceOp::premul_sum, isa);
+        if (!kernels) continue;
+        Bytes found(x.size());
+        kernels->scale(found.data(), x.data(), scaled.size(), factor_of(type, bits));
+        describe(type, ReduceOp::premul_sum, isa);
+        UNSCOPED_INFO("scale by " << std::hex << bits);
+        CHECK(differences(type, found, scaled, pairs) == 0);
+        kernels->scale_combine(found.data(), x.data(), received.data(), combined.size(), factor_of(type, bits));
+        describe(type, ReduceOp::premul_sum, isa);
+        UNSCOPED_INFO("scale_combine by " << std::hex << bits);
+        CHECK(differences(type, found, combined, pairs) == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("a factor is made of the element's bits and no others", "[kernels]") {
+  CHECK(factor_of(DataType::float16, 0xabcd3c00).real == 1);
+  CHECK(factor_of(DataType::bfloat16, 0xbf80).real == -1);
+  CHECK(factor_of(DataType::float32, 0xffffffff40400000).real == 3);
+  CHECK(factor_of(DataType::float64, 0xc008000000000000).real == -3);
+  CHECK(factor_of(DataType::float8e4m3, 0x7e).real == 448);
+  CHECK(factor_of(DataType::float8e5m2, 0xfb).real == -57344);
+  CHECK(factor_of(DataType::int64, 0xfffffffffffffffd).whole == 0xfffffffffffffffd);
+}
+
+TEST_CASE("only averages and pre-multiplied sums multiply, only averages divide", "[kernels]") {
+  for (DataType type : all_data_types()) {
+    for (size_t i = 0; i < every_reduce_op_count; ++i) {
+      const auto op = static_cast<ReduceOp>(i);
       const Arithmetic& kernels = arithmetic(type, op);
       const bool avg = op == ReduceOp::avg;
+      const bool multiplies = op == ReduceOp::premul_sum || (avg && !is_integer(type));
       CHECK(kernels.combine != nullptr);
-      CHECK((kernels.scale != nullptr) == (avg && !is_integer(type)));
-      CHECK((kernels.scale_combine != nullptr) == (avg && !is_integer(type)));
+      CHECK((kernels.scale != nullptr) == multiplies);
+      CHECK((kernels.scale_combine != nullptr) == multiplies);
       CHECK((kernels.divide != nullptr) == (avg && is_integer(type)));
     }
   }

@@ -107,6 +107,16 @@ inline uint64_t reference_scale_combine(DataType type, uint64_t x, uint64_t rece
   return rounded(type, sum_for_rounding(value * s, sum));
 }
 
+/// x times a scalar of these bits: what premul_sum makes of an input.
+inline uint64_t reference_premultiply(DataType type, uint64_t x, uint64_t scalar) {
+  if (is_integer(type)) return (x * scalar) & pattern_mask(type);
+  return reference_scale(type, x, float_value(type, scalar));
+}
+inline uint64_t reference_premultiply_combine(DataType type, uint64_t x, uint64_t received, uint64_t scalar) {
+  if (is_integer(type)) return (x * scalar + received) & pattern_mask(type);
+  return reference_scale_combine(type, x, received, float_value(type, scalar));
+}
+
 /// Division by n, which must fit int64_t.
 inline uint64_t reference_divide(DataType type, uint64_t x, uint64_t n) {
   if (!is_signed_integer(type)) return x / n;

@@ -23,7 +23,7 @@ Bytes input(size_t count, DataType type, ReduceOp op, Rank rank, int ranks) {
 /// The all-reduce in the order of `parts`, by the plain kernels.
 Bytes reduced(size_t count, DataType type, ReduceOp op, const std::vector<Rank>& parts, int ranks) {
   const kernels::Arithmetic& kernel = *kernels::arithmetic(type, op, "portable");
-  const double scalar = kernels::avg_scalar(type, ranks);
+  const kernels::Factor scalar{kernels::avg_scalar(type, ranks), 1};
   Bytes sum = input(count, type, op, parts[0], ranks);
   if (kernel.scale != nullptr) kernel.scale(sum.data(), sum.data(), count, scalar);
   for (size_t i = 1; i < parts.size(); ++i) {

@@ -40,6 +40,8 @@ class Expressions {
     return id;
   }
 
+  /// All are below it, and each is above its operands.
+  Id end() const { return static_cast<Id>(nodes_.size()); }
   uint32_t chunk(Id id) const { return nodes_[id].chunk; }
   /// The rank whose part it is, alone; -1: a reduction, or nothing.
   Rank leaf_of(Id id) const { return nodes_[id].left == none ? nodes_[id].rank : -1; }

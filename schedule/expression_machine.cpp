@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "schedule/canonical.h"
 #include "schedule/stuck.h"
 
 namespace gyre::schedule {
@@ -13,7 +14,8 @@ ExpressionMachine::ExpressionMachine(const Schedule& schedule, const Wiring& wir
       reduces_(reduces(schedule.collective)),
       expressions_(schedule.ranks),
       messages_(wiring.messages()),
-      results_(wiring.steps()) {
+      results_(wiring.steps()),
+      forms_(wiring.steps()) {
   size_t expressions = size_t{layout_.input_chunks()} * static_cast<size_t>(layout_.ranks);
   size_t sent = 0;
   for (const Program& program : schedule.programs) {
@@ -45,7 +47,13 @@ std::string ExpressionMachine::run(uint32_t channel) {
 
 void ExpressionMachine::take(Rank peer) {
   const Message& message = messages_[next_from(peer)];
-  add(values_.data() + message.first, message.count);
+  const Id* values = values_.data() + message.first;
+  const Form form = form_of(values[0]);
+  if (sources_ > 0 && peer != schedule_.peers(program_->steps[step_].from)[0] && forms_[number()].arrived != form) {
+    formless("receives parts and partial sums at once, whose messages differ in size");
+  }
+  forms_[number()].arrived = form;
+  add(values, message.count);
 }
 
 void ExpressionMachine::take(const Chunks& chunks) {
@@ -58,22 +66,50 @@ void ExpressionMachine::take(const Chunks& chunks) {
     if ((id & raw) < expected) return fault("reads chunk {} of the input after it was overwritten in place", chunks[i]);
     local_[i] = id & ~raw;
   }
+  forms_[number()].local = chunks.buffer == Buffer::input ? Form::part : form_of(local_[0]);
   add(local_.data(), local_.size());
 }
 
 void ExpressionMachine::add(const Id* values, size_t count) {
-  if (value_.empty()) {
-    value_.assign(values, values + count);
-    return;
-  }
-  if (count != value_.size()) return fault("reduces {} chunks with {}", value_.size(), count);
-  for (size_t i = 0; i < count; ++i) {
-    const Id reduced = expressions_.reduce(value_[i], values[i], program_->rank, number());
-    if (reduced == Expressions::none) {
-      return fault("reduces {} of chunk {} with {} of chunk {}: not the same chunk, or a part twice", expressions_.text(value_[i]),
-                   expressions_.chunk(value_[i]), expressions_.text(values[i]), expressions_.chunk(values[i]));
+  if (sources_ > 0 && count * sources_ != taken_.size()) fault("reduces {} chunks with {}", taken_.size() / sources_, count);
+  taken_.insert(taken_.end(), values, values + count);
+  if (++sources_ == program_->steps[step_].sources() && fault_.empty()) reduce();
+}
+
+void ExpressionMachine::reduce() {
+  const size_t count = taken_.size() / sources_;
+  value_.assign(taken_.begin(), taken_.begin() + static_cast<std::ptrdiff_t>(count));
+  if (sources_ == 1) return;
+  const auto reduced = [&](Id left, Id right) {
+    if (left == Expressions::none || right == Expressions::none) return Expressions::none;  // was told already
+    const Id id = expressions_.reduce(left, right, program_->rank, number());
+    if (id == Expressions::none) {
+      fault("reduces {} of chunk {} with {} of chunk {}: not the same chunk, or a part twice", expressions_.text(left),
+            expressions_.chunk(left), expressions_.text(right), expressions_.chunk(right));
     }
-    value_[i] = reduced;
+    return id;
+  };
+  const bool tree = program_->steps[step_].association == Association::tree;
+  for (size_t i = 0; i < count; ++i) {
+    const auto source = [&](uint32_t s) { return taken_[s * count + i]; };
+    if (tree) value_[i] = reduce_canonically(CanonicalTree(sources_), 0, sources_, source, reduced);
+    for (uint32_t s = 1; s < sources_ && !tree; ++s) value_[i] = reduced(value_[i], source(s));
+  }
+}
+
+// What the value of a step is, and whether that has room in ordered numerics.
+void ExpressionMachine::note_form(const Step& step) {
+  const Form form = form_of(value_[0]);
+  forms_[number()].value = form;
+  for (const Id id : value_) {
+    if (form_of(id) != form) formless("has sums of some ranks in a message with sums of all, which differ in size");
+  }
+  if (step.to.count != 0 && form == Form::partial) sends_partial_ = true;
+  if (!step.dst.present()) return;
+  if (step.dst.buffer == Buffer::output && form != Form::whole)
+    formless("keeps what is not the whole in the output, which may be too small for it");
+  if (step.src.buffer == step.dst.buffer && step.src.shares(step.dst) && forms_[number()].local != form) {
+    formless("keeps a sum where it reads a part of it, which may be smaller");
   }
 }
 
@@ -115,16 +151,18 @@ void ExpressionMachine::finish(const Step& step) {
       if (expressions_.complete(id) != complete) return fault("completes some of its chunks and not all");
     }
   }
+  if (reduces_ && fault_.empty()) note_form(step);
   value_.clear();
+  taken_.clear();
+  sources_ = 0;
   sent_ = {};
 }
 
-std::string ExpressionMachine::refuse(Id reduction) const {
+std::string ExpressionMachine::refuse(Id reduction, std::string_view why) const {
   const uint32_t number = expressions_.step(reduction);
   const size_t program = wiring_.program_of(number);
-  return fmt::format("{} reduces {} with {}: a part twice",
-                     where(schedule_, schedule_.programs[program], number - wiring_.first_step(program)),
-                     expressions_.text(expressions_.left(reduction)), expressions_.text(expressions_.right(reduction)));
+  return fmt::format("{} reduces {} with {}: {}", where(schedule_, schedule_.programs[program], number - wiring_.first_step(program)),
+                     expressions_.text(expressions_.left(reduction)), expressions_.text(expressions_.right(reduction)), why);
 }
 
 std::string ExpressionMachine::left_over() const {
@@ -142,7 +180,7 @@ std::vector<std::vector<Fact>> ExpressionMachine::facts() const {
   std::vector<std::vector<Fact>> all(schedule_.programs.size());
   for (size_t p = 0; p < all.size(); ++p) {
     for (uint32_t number = wiring_.first_step(p); number < wiring_.first_step(p + 1); ++number) {
-      Fact& fact = all[p].emplace_back();
+      Fact& fact = all[p].emplace_back(forms_[number]);
       for (size_t i = 0; i < results_[number].count; ++i) {
         const Id id = result_values_[results_[number].first + i];
         fact.complete = expressions_.complete(id);  // of all chunks or of none

@@ -17,12 +17,15 @@ class ExpressionMachine : public Unbounded<ExpressionMachine> {
   /// Of all channels, after they ran.
   std::string left_over() const;
   std::vector<std::vector<Fact>> facts() const;
+  /// What of a step has no room for the form of its values (verify.h), in words; empty: all has.
+  const std::string& formless() const { return formless_; }
+  bool sends_partial() const { return sends_partial_; }
 
   const Schedule& schedule() const { return schedule_; }
   Expressions& expressions() { return expressions_; }
   Id output(Rank rank, uint32_t chunk) const { return memory_[first_cell(rank) + cells_.of(rank, Buffer::output, chunk)] & ~raw; }
-  /// Words for a reduction that must not be.
-  std::string refuse(Id reduction) const;
+  /// Words for a reduction that must not be, and why.
+  std::string refuse(Id reduction, std::string_view why) const;
 
   // For advance(), of the program that runs.
   void take(Rank peer);
@@ -42,8 +45,14 @@ class ExpressionMachine : public Unbounded<ExpressionMachine> {
 
   uint32_t number() const { return wiring_.first_step(running_) + step_; }  // of the step, among those of all programs
   void add(const Id* values, size_t count);
+  void reduce();
+  Form form_of(Id id) const { return expressions_.complete(id) ? Form::whole : expressions_.leaf_of(id) >= 0 ? Form::part : Form::partial; }
+  void note_form(const Step&);
   bool crosses(Chunks read, Chunks written) const;
   size_t first_cell(Rank rank) const { return static_cast<size_t>(rank) * cells_.count(); }
+  void formless(std::string_view what) {
+    if (formless_.empty()) formless_ = fmt::format("{} {}", where(schedule_, *program_, step_), what);
+  }
   template <class... Args>
   void fault(fmt::format_string<Args...> format, Args&&... args) {
     if (!fault_.empty()) return;
@@ -61,7 +70,13 @@ class ExpressionMachine : public Unbounded<ExpressionMachine> {
   std::vector<Message> results_;  // [step]: of steps that reduce
   std::vector<Id> result_values_;
 
+  std::vector<Fact> forms_;  // [step]: of reductions
+  std::string formless_;
+  bool sends_partial_ = false;
+
   // of the step that is being tried
+  std::vector<Id> taken_;  // of all sources, one after the other
+  uint32_t sources_ = 0;
   std::vector<Id> value_;
   std::vector<Id> local_;
   Message sent_;

@@ -10,9 +10,9 @@
 namespace gyre::schedule {
 namespace {
 
-class Form {
+class Rules {
  public:
-  explicit Form(const Schedule& schedule)
+  explicit Rules(const Schedule& schedule)
       : schedule_(schedule),
         layout_(schedule.layout()),
         there_{layout_.input_chunks(), layout_.output_chunks(), schedule.scratch},
@@ -81,10 +81,10 @@ std::string malformed(const Schedule& schedule) {
     }
   }
   if (at != programs.size()) return "has more programs than ranks, channels and strands";
-  Form form(schedule);
+  Rules rules(schedule);
   for (const Program& program : schedule.programs) {
     for (size_t i = 0; i < program.steps.size(); ++i) {
-      const std::string_view fault = form.fault(program, program.steps[i]);
+      const std::string_view fault = rules.fault(program, program.steps[i]);
       if (!fault.empty()) return fmt::format("{} {}", where(schedule, program, i), fault);
     }
   }

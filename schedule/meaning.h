@@ -12,6 +12,6 @@ struct Meaning {
 };
 
 /// Accesses of different strands to the same memory are known to be ordered (order.h).
-Meaning interpret(const Schedule&, const Wiring&, bool in_place);
+Meaning interpret(const Schedule&, const Wiring&, bool in_place, bool ordered = false);
 
 }  // namespace gyre::schedule

@@ -23,6 +23,7 @@ std::string describe(const Schedule& schedule, const Step& step) {
   if (step.src.present()) line += fmt::format(" {}", text(step.src));
   if (step.dst.present()) line += fmt::format(" ={}", text(step.dst));
   if (step.to.count != 0) line += fmt::format(" >{}", fmt::join(schedule.peers(step.to), ","));
+  if (step.association == Association::tree && step.sources() > 2) line += " by the tree";
   return line;
 }
 

@@ -37,7 +37,8 @@ Peers Builder::list(std::span<const Rank> ranks) {
 }
 
 void Builder::step(Rank rank, std::span<const Rank> from, Chunks src, Chunks dst, std::span<const Rank> to, uint32_t place) {
-  program(rank).steps.push_back({list(from), src, dst, list(to), place});
+  const bool tree = ordered_ && from.size() + (src.present() ? 1 : 0) > 2;
+  program(rank).steps.push_back({list(from), src, dst, list(to), place, tree ? Association::tree : Association::in_order});
   wrote(rank, dst);
 }
 
@@ -64,10 +65,10 @@ void Builder::wrote(Rank rank, const Chunks& dst) {
   }
 }
 
-Chunks Builder::room(Rank rank, Chunks chunks) const {
+Chunks Builder::room(Rank rank, Chunks chunks, Sum sum) const {
   const uint32_t first = named(rank, Buffer::output, 0);
   const bool fits = chunks.first >= first && chunks[chunks.count - 1] < first + layout_.output_chunks();
-  return in_buffer(rank, layout_.has_output(rank) && fits ? Buffer::output : Buffer::scratch, chunks);
+  return in_buffer(rank, layout_.has_output(rank) && fits && !(ordered_ && sum == Sum::partial) ? Buffer::output : Buffer::scratch, chunks);
 }
 
 Chunks Builder::current(Rank rank, Chunks chunks) {
@@ -84,17 +85,17 @@ Chunks Builder::current(Rank rank, Chunks chunks) {
   return together;
 }
 
-void Builder::flow(Rank from, Rank to, Chunks chunks, bool reduces) {
+void Builder::flow(Rank from, Rank to, Chunks chunks, bool reduces, Sum sum) {
   step(from, {}, current(from, chunks), {}, {&to, 1});
-  Step receive{list({&from, 1}), {}, chunks, {}, 1};
+  Step receive{list({&from, 1}), {}, chunks, {}, 1, Association::in_order};
   if (reduces) receive.src = chunks;  // round() says in which buffer
-  receives_.push_back({to, receive});
+  receives_.push_back({to, receive, sum});
 }
 
 void Builder::round() {
-  for (auto& [rank, receive] : receives_) {
+  for (auto& [rank, receive, sum] : receives_) {
     if (receive.src.present()) receive.src = current(rank, receive.src);
-    receive.dst = room(rank, receive.dst);
+    receive.dst = room(rank, receive.dst, sum);
     program(rank).steps.push_back(receive);
     wrote(rank, receive.dst);
   }

@@ -62,22 +62,28 @@ class Builder {
   void channel(uint32_t channel, uint32_t strand = 0) { channel_ = channel, strand_ = strand; }
   void step(Rank rank, std::span<const Rank> from, Chunks src, Chunks dst, std::span<const Rank> to, uint32_t place = 0);
 
+  /// From now on steps reduce their sources by the canonical tree, and what is not yet the whole lies in scratch: in an output, whose
+  /// elements may be smaller than those of a partial sum, it has no room (verify.h).
+  void ordered() { ordered_ = true; }
+
+  /// What a reduction gives: all ranks' parts, or some of them.
+  enum class Sum : uint8_t { whole, partial };
   /// `to` adds `from`'s values of the chunks to its own.
-  void reduce(Rank from, Rank to, Chunks chunks) { flow(from, to, chunks, true); }
+  void reduce(Rank from, Rank to, Chunks chunks, Sum sum = Sum::whole) { flow(from, to, chunks, true, sum); }
   /// `to` takes over `from`'s values of the chunks.
-  void copy(Rank from, Rank to, Chunks chunks) { flow(from, to, chunks, false); }
+  void copy(Rank from, Rank to, Chunks chunks) { flow(from, to, chunks, false, Sum::whole); }
   void round();
 
   /// Where the rank has its values of these chunks now; what lies in several buffers is first brought into one by a copy.
   Chunks current(Rank rank, Chunks chunks);
   /// Where the rank is to put values of these chunks: its output where that has room for all, else its scratch.
-  Chunks room(Rank rank, Chunks chunks) const;
+  Chunks room(Rank rank, Chunks chunks, Sum sum = Sum::whole) const;
 
   /// The schedule; chunks of outputs that nothing has written are copied from where the rank has them.
   Schedule build() &&;
 
  private:
-  void flow(Rank from, Rank to, Chunks chunks, bool reduces);
+  void flow(Rank from, Rank to, Chunks chunks, bool reduces, Sum sum);
   Peers list(std::span<const Rank>);
   Program& program(Rank rank) {
     return schedule_
@@ -91,12 +97,14 @@ class Builder {
   struct Receive {
     Rank rank;
     Step step;
+    Sum sum;
   };
   Schedule schedule_;
   Layout layout_;
   uint32_t named_;  // chunks of the larger of input and output
   uint32_t channel_ = 0;
   uint32_t strand_ = 0;
+  bool ordered_ = false;
   std::vector<Buffer> current_;    // [rank, chunk]: where the rank's value is
   std::vector<bool> written_;      // [rank, chunk]: is in the output
   std::vector<Receive> receives_;  // of this round

@@ -1,4 +1,4 @@
-// One step of a schedule: one flow of data. What arrives from `from` and the local `src`, reduced in the order listed, goes to the local
+// One step of a schedule: one flow of data. What arrives from `from` and the local `src`, reduced as `association` says, goes to the local
 // `dst` and to every peer in `to`. Each operand may be absent. The operation is derived from the operands and never stored, so that it
 // cannot contradict them.
 #pragma once
@@ -41,12 +41,19 @@ struct Peers {
   bool operator==(const Peers&) const = default;
 };
 
+/// How the sources of a step, in the order listed, are reduced.
+enum class Association : uint8_t {
+  in_order,  ///< each with the sum of those before it
+  tree,      ///< by the canonical tree of so many (canonical.h)
+};
+
 struct Step {
   Peers from;
   Chunks src;
   Chunks dst;
   Peers to;
   uint32_t place = 0;  ///< how many of the arrivals stand before `src` in the reduction
+  Association association = Association::in_order;
 
   uint32_t sources() const { return from.count + (src.present() ? 1 : 0); }
   bool reduces() const { return sources() > 1; }

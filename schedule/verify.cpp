@@ -13,20 +13,20 @@ namespace {
 
 Error broken(const Schedule& schedule, const Conditions& conditions, const std::string& what) {
   constexpr std::string_view modes[] = {"", ", posted", ", mapped"};
-  return Error{Code::internal,
-               fmt::format("schedule {} of {} for {} ranks, {} channels ({} credits, {} slices{}{}): {}", schedule.family,
-                           name(schedule.collective), schedule.ranks, schedule.channels, conditions.credits, conditions.slices,
-                           conditions.in_place ? ", in place" : "", modes[static_cast<size_t>(conditions.mode)], what)};
+  return Error{Code::internal, fmt::format("schedule {} of {} for {} ranks, {} channels ({} credits, {} slices{}{}{}): {}", schedule.family,
+                                           name(schedule.collective), schedule.ranks, schedule.channels, conditions.credits,
+                                           conditions.slices, conditions.in_place ? ", in place" : "",
+                                           conditions.ordered ? ", ordered" : "", modes[static_cast<size_t>(conditions.mode)], what)};
 }
 
 }  // namespace
 
-// What was found out already; by in_place, and by mode.
+// What was found out already; by in_place, and by mode or by ordered.
 struct Verifier::Known {
   explicit Known(const Schedule& schedule) : wiring(schedule) {}
 
   Wiring wiring;
-  std::optional<Meaning> meanings[2];
+  std::optional<Meaning> meanings[2][2];
   std::optional<std::string> races[2][3];
   std::vector<Announcer> announcers[2];
   std::optional<Conditions> buffered;  // the last that never got stuck: slots do not care where memory is shared
@@ -46,8 +46,8 @@ Result<Proof> Verifier::run(const Conditions& conditions) {
   if (!race) race = unordered(schedule_, known_->wiring, conditions.mode, conditions.in_place);
   if (!race->empty()) return broken(schedule_, conditions, *race);
 
-  auto& meaning = known_->meanings[conditions.in_place];
-  if (!meaning) meaning = interpret(schedule_, known_->wiring, conditions.in_place);
+  auto& meaning = known_->meanings[conditions.in_place][conditions.ordered];
+  if (!meaning) meaning = interpret(schedule_, known_->wiring, conditions.in_place, conditions.ordered);
   if (!meaning->fault.empty()) return broken(schedule_, conditions, meaning->fault);
 
   const bool buffered = conditions.mode == Mode::buffered;

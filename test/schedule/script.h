@@ -34,6 +34,11 @@ class Script {
     schedule_.programs[program].steps.push_back({list(from), src, dst, list(to), place});
     return *this;
   }
+  /// The last step that was written reduces its sources so.
+  Script& reducing(Rank rank, schedule::Association association) {
+    schedule_.programs[strand_ * static_cast<size_t>(schedule_.ranks) + static_cast<size_t>(rank)].steps.back().association = association;
+    return *this;
+  }
   operator const schedule::Schedule&() const { return schedule_; }  // NOLINT(google-explicit-constructor): it is one
 
  private:

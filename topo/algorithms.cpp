@@ -6,6 +6,8 @@
 #include <array>
 
 #include "base/text.h"
+#include "schedule/fuse.h"
+#include "schedule/meaning.h"
 #include "topo/families.h"
 #include "topo/profile_grid.h"
 
@@ -137,6 +139,15 @@ std::string refusal(const Family& family, const Shape& shape) {
   return lacks_nodes(family, shape) ? "needs a grid {ranks of a node, nodes}" : "";
 }
 
+Order order(const Family& family, const Shape& shape) {
+  const int most_ranks = family.growth == Growth::slow ? 4096 : 1024;
+  if (shape.ranks > most_ranks) return {fmt::format("ordered schedules of more than {} ranks are not looked at", most_ranks), true};
+  const schedule::Schedule fused = schedule::fuse(family.make(shape));
+  const schedule::Wiring wiring(fused);
+  const schedule::Meaning meaning = schedule::interpret(fused, wiring, false, true);
+  return {meaning.fault.empty() ? "" : "not in the order of ranks: " + meaning.fault, meaning.proof.sends_partial};
+}
+
 Result<schedule::Schedule> make(std::string_view name, const Shape& shape) {
   const Family* family = family_named(name);
   if (family == nullptr) {
@@ -156,6 +167,7 @@ Result<schedule::Schedule> make(std::string_view name, const Shape& shape) {
 std::string text(const Shape& shape) {
   std::string out = fmt::format("{} for {} rank{}", gyre::name(shape.collective), shape.ranks, shape.ranks == 1 ? "" : "s");
   if (!shape.grid.empty()) out += fmt::format(" ({})", fmt::join(shape.grid, "x"));
+  if (shape.ordered) out += ", ordered";
   if (shape.channels != 1) out += fmt::format(", {} channels", shape.channels);
   if (rooted(shape.collective)) out += fmt::format(", root {}", shape.root);
   return out;

@@ -49,6 +49,12 @@ const Family* family_named(std::string_view name);
 std::string refusal(const Family&, const Shape&);
 /// The family has a schedule for this shape once that has a grid of nodes.
 bool lacks_nodes(const Family&, const Shape&);
+/// What is proven of a family's schedule for a shape that it does not refuse, in ordered numerics.
+struct Order {
+  std::string refusal;         ///< why its sums are not those of the canonical tree; empty: they are
+  bool sends_partial = false;  ///< partial sums travel
+};
+Order order(const Family&, const Shape&);
 /// The family's schedule, unfused. Error: invalid_argument with the refusal, or a family that does not exist, with the nearest name.
 Result<schedule::Schedule> make(std::string_view family, const Shape&);
 

@@ -60,10 +60,16 @@ schedule::Chunks Bucket::parts(int position, size_t d, int coordinate_in_d) cons
   return {{}, static_cast<uint32_t>(first) * channels_ + channel_, count, count == 1 ? 1 : stride};
 }
 
+schedule::Builder::Sum Bucket::sum(size_t d) const {
+  return weights_[d + 1] == weights_.back() ? schedule::Builder::Sum::whole : schedule::Builder::Sum::partial;
+}
+
 void Bucket::scatter_by_ring(size_t d) {
   for (int s = 1; s < dimensions_[d].extent; ++s) {
     for (int p = 0; p < weights_.back(); ++p) {
-      builder_.reduce(member(p), member(moved(p, d, direction_)), parts(p, d, coordinate(p, d) + ahead(d) - direction_ * s));
+      const bool last = s + 1 == dimensions_[d].extent;
+      builder_.reduce(member(p), member(moved(p, d, direction_)), parts(p, d, coordinate(p, d) + ahead(d) - direction_ * s),
+                      last ? sum(d) : schedule::Builder::Sum::partial);
     }
     builder_.round();
   }
@@ -87,7 +93,8 @@ void Bucket::scatter_directly(size_t d) {
       builder_.step(rank, {}, builder_.current(rank, parts(p, d, coordinate(p, d) + i)), {}, {&to, 1});
     }
     const schedule::Chunks own = parts(p, d, coordinate(p, d));
-    builder_.step(rank, others(p, d), builder_.current(rank, own), builder_.room(rank, own), {}, static_cast<uint32_t>(coordinate(p, d)));
+    builder_.step(rank, others(p, d), builder_.current(rank, own), builder_.room(rank, own, sum(d)), {},
+                  static_cast<uint32_t>(coordinate(p, d)));
   }
 }
 
@@ -109,6 +116,7 @@ void Bucket::gather_directly(size_t d) {
 schedule::Schedule bucket_over(std::string family, const Shape& shape, const std::vector<Dimension>& dimensions) {
   const uint32_t parts = shape.collective == Collective::all_reduce ? static_cast<uint32_t>(shape.ranks) : 1;
   schedule::Builder builder(std::move(family), {shape.collective, shape.ranks, shape.root, shape.channels * parts}, shape.channels);
+  if (shape.ordered) builder.ordered();
   std::vector<Rank> members(static_cast<size_t>(shape.ranks));
   std::iota(members.begin(), members.end(), 0);
   for (uint32_t c = 0; c < shape.channels; ++c) {

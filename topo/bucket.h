@@ -29,6 +29,8 @@ class Bucket {
   /// How far from its own coordinate is the coordinate of the parts that a position has when a dimension was reduce-scattered.
   int ahead(size_t d) const;
   schedule::Chunks parts(int position, size_t d, int coordinate) const;
+  /// What the reduce-scatter of dimension d gives.
+  schedule::Builder::Sum sum(size_t d) const;
   void scatter_by_ring(size_t d);
   void gather_by_ring(size_t d);
   void scatter_directly(size_t d);

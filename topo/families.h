@@ -14,6 +14,7 @@ schedule::Schedule naive(const Shape&);
 /// optimal all-reduce algorithms for clusters of workstations" (2009), as NCCL runs it.
 schedule::Schedule ring(const Shape&);
 /// A heap, rank i below rank (i-1)/2, counted from the root: sums go up, the result comes down the same edges, both at a time.
+/// In ordered numerics the sums are those of the canonical tree instead.
 schedule::Schedule tree(const Shape&);
 /// Two binary trees, each with half of the data and a channel of its own; every rank is inner in at most one. Sanders, Speck and Träff,
 /// "Two-tree algorithms for full bandwidth broadcast, reduction and scan" (2009).
@@ -25,7 +26,8 @@ schedule::Schedule halving_doubling(const Shape&);
 /// Rings along the lines of a grid, a dimension at a time: Jain and Sabharwal, "Optimal bucket algorithms for large MPI collectives on
 /// torus interconnects" (2010).
 schedule::Schedule bucket(const Shape&);
-/// Sharded: inside of a node directly, and between nodes a ring per local rank with its shard.
+/// Sharded: inside of a node directly, and between nodes a ring per local rank with its shard, or in ordered numerics
+/// again directly.
 schedule::Schedule hierarchical(const Shape&);
 /// One rank of each node collects what the node has, the leaders form a ring, and each gives its node the result.
 schedule::Schedule leaders(const Shape&);

@@ -97,6 +97,7 @@ schedule::Schedule leaders(const Shape& asked) {
   }
   const auto parts = static_cast<uint32_t>(shape.grid[1]);
   schedule::Builder builder("leaders", {shape.collective, shape.ranks, shape.root, shape.channels * parts}, shape.channels, 2);
+  if (shape.ordered) builder.ordered();
   for (uint32_t c = 0; c < shape.channels; ++c) {
     for (int node = 0; node < shape.grid[1]; ++node) Node(builder, shape, node, c).write();
   }

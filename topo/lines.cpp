@@ -19,7 +19,8 @@ Lines halving_doubling_lines(const Shape& shape) {
 }
 Lines hierarchical_lines(const Shape& shape) {
   if (shape.ranks == 1) return Lines(std::in_place);
-  return {{{shape.grid[0], Exchange::direct}, {shape.grid[1], Exchange::ring}}};
+  const Exchange between_nodes = shape.ordered ? Exchange::direct : Exchange::ring;  // a ring begins with another rank for each part
+  return {{{shape.grid[0], Exchange::direct}, {shape.grid[1], between_nodes}}};
 }
 
 }  // namespace gyre::topo

@@ -100,6 +100,7 @@ schedule::Schedule naive(const Shape& shape) {
                                           &Naive::reduce,     &Naive::all_to_all,     &Naive::gather,     &Naive::scatter};
   static_assert(std::size(writers) == collective_count);  // in the order of Collective
   schedule::Builder b("naive", {shape.collective, shape.ranks, shape.root, shape.channels}, shape.channels);
+  if (shape.ordered) b.ordered();
   for (uint32_t c = 0; c < shape.channels; ++c) {
     Naive channel(b, shape, c);
     if (shape.ranks > 1 || shape.collective == Collective::all_to_all) (channel.*writers[static_cast<size_t>(shape.collective)])();

@@ -29,6 +29,7 @@ schedule::Schedule all_to_all(const Shape& shape) {
 
 schedule::Schedule all_reduce(const Shape& shape) {
   schedule::Builder b("one_shot", {shape.collective, shape.ranks, shape.root, shape.channels}, shape.channels);
+  if (shape.ordered) b.ordered();
   for (uint32_t c = 0; c < shape.channels && shape.ranks > 1; ++c) {
     b.channel(c);
     for (Rank r = 0; r < shape.ranks; ++r) {

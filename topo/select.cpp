@@ -70,7 +70,7 @@ std::string overridden(const Query& query, const Candidate& candidate, Costs& co
 }
 
 Candidate candidate(const Query& query, const Family& family, const std::vector<int>& grid, uint32_t channels, Profiles& profiles) {
-  Candidate out{family.name, {query.collective, query.ranks, channels, query.root, grid}, {}, {}};
+  Candidate out{family.name, {query.collective, query.ranks, channels, query.root, grid, query.ordered}, {}, {}};
   out.refused = refusal(family, out.shape);
   if (lacks_nodes(family, out.shape)) {
     const bool on_one_node = query.placement.nodes(query.ranks) == 1;
@@ -78,6 +78,12 @@ Candidate candidate(const Query& query, const Family& family, const std::vector<
   }
   if (out.refused.empty() && query.channels < family.channels) {
     out.refused = fmt::format("needs {} channels, and {} is allowed", family.channels, query.channels);
+  }
+  double bytes = query.block_bytes;
+  if (out.refused.empty() && query.ordered) {
+    const Order& order = profiles.order_of(family, out.shape);
+    out.refused = order.refusal;
+    if (order.sends_partial) bytes *= query.partial_widths;  // all of its messages: at the least half of them hold partial sums
   }
   if (!out.refused.empty()) return out;
   const Result<Profile>& profile = profiles.of(family.name, out.shape, query.placement);
@@ -88,7 +94,7 @@ Candidate candidate(const Query& query, const Family& family, const std::vector<
   } else {
     Costs costs = query.costs;
     out.refused = overridden(query, out, costs);
-    out.price = price(*profile, costs, query.block_bytes, query.cutting);
+    out.price = price(*profile, costs, bytes, query.cutting);
   }
   return out;
 }
@@ -96,10 +102,17 @@ Candidate candidate(const Query& query, const Family& family, const std::vector<
 }  // namespace
 
 const Result<Profile>& Profiles::of(std::string_view family, const Shape& shape, const Placement& placement) {
-  Key key{family, shape.collective, shape.ranks, shape.channels, shape.root, shape.grid, placement.per_node};
+  Key key{family, shape.collective, shape.ranks, shape.channels, shape.root, shape.grid, placement.per_node, shape.ordered};
   const auto found = known_.find(key);
   if (found != known_.end()) return found->second;
   return known_.emplace(std::move(key), profile(family, shape, placement)).first->second;
+}
+
+const Order& Profiles::order_of(const Family& family, const Shape& shape) {
+  Key key{family.name, shape.collective, shape.ranks, shape.channels, shape.root, shape.grid, 0, shape.ordered};
+  const auto found = orders_.find(key);
+  if (found != orders_.end()) return found->second;
+  return orders_.emplace(std::move(key), order(family, shape)).first->second;
 }
 
 Choice choose(const Query& query, Profiles& profiles) {

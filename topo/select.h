@@ -25,6 +25,8 @@ struct Query {
   Costs costs;
   schedule::Cutting cutting;
   std::vector<LinkOverride> overrides;  ///< links that are slower or missing
+  bool ordered = false;                 ///< candidates' sums are those of the canonical tree (schedule/canonical.h), or they are refused
+  double partial_widths = 1;            ///< bytes of a partial sum's element in those of an input's
 };
 
 struct Candidate {
@@ -48,10 +50,13 @@ class Profiles {
  public:
   /// Error: as profile().
   const Result<Profile>& of(std::string_view family, const Shape&, const Placement&);
+  /// As topo::order().
+  const Order& order_of(const Family&, const Shape&);
 
  private:
-  using Key = std::tuple<std::string, Collective, int, uint32_t, Rank, std::vector<int>, int>;
+  using Key = std::tuple<std::string, Collective, int, uint32_t, Rank, std::vector<int>, int, bool>;
   std::map<Key, Result<Profile>> known_;
+  std::map<Key, Order> orders_;
 };
 
 Choice choose(const Query&, Profiles&);

@@ -15,6 +15,9 @@ struct Shape {
   /// Extents of the grid of ranks, the fastest first, so that rank = x + extent[0] * (y + extent[1] * …): for families that work along
   /// dimensions, and {ranks of a node, nodes} for the hierarchical ones. Empty: the family's own choice.
   std::vector<int> grid;
+  /// Sums are to be those of the canonical tree (schedule/canonical.h). A family does what it can; whether that suffices says
+  /// topo::order().
+  bool ordered = false;
 };
 
 /// "all_reduce for 8 ranks (4x2), 2 channels, root 3": for messages and drawings; says only what matters to the collective.

@@ -29,6 +29,7 @@ schedule::Schedule broadcast(const Shape& shape) {
 schedule::Schedule reduce(const Shape& shape) {
   const auto parts = static_cast<uint32_t>(shape.ranks);
   schedule::Builder builder("two_shot", {shape.collective, shape.ranks, shape.root, shape.channels * parts}, shape.channels);
+  if (shape.ordered) builder.ordered();
   std::vector<Rank> members(parts);
   std::iota(members.begin(), members.end(), 0);
   for (uint32_t c = 0; c < shape.channels; ++c) {

@@ -12,10 +12,14 @@
 namespace gyre::kernels {
 namespace {
 
+struct Tables {
+  const ArithmeticTable* arithmetic = nullptr;
+  const TreeTable* tree = nullptr;
+  void (*copy_away)(void*, const void*, size_t) = nullptr;
+};
 struct Choice {
   std::string_view name;
-  const ArithmeticTable* table = nullptr;
-  void (*copy_away)(void*, const void*, size_t) = nullptr;
+  Tables tables;
 };
 
 // Below, the lines taken back cost less than the way past the caches.
@@ -29,16 +33,16 @@ bool has_f16c() {
 }
 #endif
 
-/// What there is of an instruction set; no table where this processor can't run it.
-Choice choice_of(std::string_view isa) {
-  if (isa == "portable") return {isa, &portable::table, portable::copy_away};
+/// The tables of an instruction set; null where this processor can't run it.
+Tables tables_of(std::string_view isa) {
+  if (isa == "portable") return {&portable::table, &portable::tree_table, portable::copy_away};
 #if defined(__x86_64__)
   __builtin_cpu_init();  // needed only when a constructor runs before the compiler's own, but then it is
   const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
-  if (isa == "avx2" && has_avx2) return {isa, &avx2::table, avx2::copy_away};
+  if (isa == "avx2" && has_avx2) return {&avx2::table, &avx2::tree_table, avx2::copy_away};
   const bool has_avx512 = has_avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
-  if (isa == "avx512" && has_avx512) return {isa, &avx512::table, avx512::copy_away};
+  if (isa == "avx512" && has_avx512) return {&avx512::table, &avx512::tree_table, avx512::copy_away};
 #endif
   return {};
 }
@@ -46,16 +50,14 @@ Choice choice_of(std::string_view isa) {
 const Choice& choice() {
   static const Choice chosen = [] {
     for (std::string_view name : {"avx512", "avx2"}) {
-      if (const Choice found = choice_of(name); found.table != nullptr) return found;
+      if (const Tables tables = tables_of(name); tables.arithmetic != nullptr) return Choice{name, tables};
     }
-    return choice_of("portable");
+    return Choice{"portable", tables_of("portable")};
   }();
   return chosen;
 }
 
-const Arithmetic& row(const ArithmeticTable& table, DataType type, ReduceOp op) {
-  return table[static_cast<size_t>(type)][static_cast<size_t>(op)];
-}
+const auto& row(const auto& table, DataType type, ReduceOp op) { return table[static_cast<size_t>(type)][static_cast<size_t>(op)]; }
 
 template <Small T>
 double rounded_to(float value) {
@@ -64,11 +66,18 @@ double rounded_to(float value) {
 
 }  // namespace
 
-const Arithmetic& arithmetic(DataType type, ReduceOp op) { return row(*choice().table, type, op); }
+const Arithmetic& arithmetic(DataType type, ReduceOp op) { return row(*choice().tables.arithmetic, type, op); }
 
 const Arithmetic* arithmetic(DataType type, ReduceOp op, std::string_view isa) {
-  const ArithmeticTable* table = choice_of(isa).table;
-  return table ? &row(*table, type, op) : nullptr;
+  const ArithmeticTable* table = tables_of(isa).arithmetic;
+  return table != nullptr ? &row(*table, type, op) : nullptr;
+}
+
+const TreeKernels& tree_kernels(DataType type, ReduceOp op) { return row(*choice().tables.tree, type, op); }
+
+const TreeKernels* tree_kernels(DataType type, ReduceOp op, std::string_view isa) {
+  const TreeTable* table = tables_of(isa).tree;
+  return table != nullptr ? &row(*table, type, op) : nullptr;
 }
 
 std::string_view isa() { return choice().name; }
@@ -119,7 +128,7 @@ void copy(void* dst, const void* src, size_t bytes) {
 
 void copy_away(void* dst, const void* src, size_t bytes) {
   if (bytes < away_from) return copy(dst, src, bytes);
-  choice().copy_away(dst, src, bytes);
+  choice().tables.copy_away(dst, src, bytes);
 }
 
 void fence_away() {

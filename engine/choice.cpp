@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "kernels/canonical.h"
 #include "topo/algorithms.h"
 #include "topo/constants.h"
 
@@ -14,7 +15,7 @@ namespace {
 constexpr size_t channels_unasked = 2;  // what any family needs
 
 topo::Shape shape_of(const Circumstances& c, const Call& call, const topo::Family& family) {
-  topo::Shape shape{call.collective, c.ranks, 1, call.root, {}};
+  topo::Shape shape{call.collective, c.ranks, 1, call.root, {}, must_be_ordered(c, call)};
   shape.channels = static_cast<uint32_t>(std::max<size_t>(1, c.channels / family.channels));
   const bool lines = family.grid == topo::GridUse::lines;
   if (!lines && family.grid != topo::GridUse::nodes) return shape;
@@ -38,14 +39,16 @@ Result<Choice> by_price(const Circumstances& c, const Call& call, topo::Profiles
   const topo::Choice priced = topo::choose(query(c, call), profiles);
   const topo::Candidate* best = priced.best();
   if (best == nullptr)
-    return Error{Code::invalid_usage, fmt::format("no algorithm has {}", topo::text({call.collective, c.ranks, 1, call.root, {}}))};
+    return Error{Code::invalid_usage,
+                 fmt::format("no algorithm has {}", topo::text({call.collective, c.ranks, 1, call.root, {}, must_be_ordered(c, call)}))};
   return Choice{std::string(best->family), best->shape, {}};
 }
 
 }  // namespace
 
 Result<Circumstances> circumstances(const Config& config, const std::vector<Facts>& facts) {
-  Circumstances c{static_cast<int>(facts.size()), *config.channels, *config.algorithm, {}, host_grid(facts), {}, {}};
+  Circumstances c{static_cast<int>(facts.size()), *config.channels, *config.algorithm, {}, host_grid(facts), {}, {},
+                  *config.numerics == "ordered"};
   const topo::Constants constants = GYRE_TRY(topo::constants_of(*config.constants));
   c.costs = GYRE_TRY(constants.machine(machine(config, facts)));
   const HostLoad load = most_crowded(facts);
@@ -69,6 +72,10 @@ std::string machine(const Config& config, const std::vector<Facts>& facts) {
   return fmt::format("host{}{}", posted ? "_ucx" : "", most_crowded(facts).crowded ? "_crowded" : "");
 }
 
+bool must_be_ordered(const Circumstances& c, const Call& call) {
+  return c.ordered && reduces(call.collective) && !is_integer(call.type) && call.op != ReduceOp::max && call.op != ReduceOp::min;
+}
+
 topo::Query query(const Circumstances& c, const Call& call) {
   topo::Query out;
   out.collective = call.collective;
@@ -82,6 +89,12 @@ topo::Query query(const Circumstances& c, const Call& call) {
   out.shape_channels = static_cast<uint32_t>(std::max<size_t>(1, c.channels));
   out.costs = c.costs;
   out.cutting = c.cutting;
+  out.ordered = must_be_ordered(c, call);
+  out.partial_widths = static_cast<double>(kernels::partial_size(call.type) / size_of(call.type));
+  if (out.ordered && call.op == ReduceOp::premul_sum) {  // whose parts travel as partial sums do
+    out.block_bytes *= out.partial_widths;
+    out.partial_widths = 1;
+  }
   return out;
 }
 
@@ -90,7 +103,8 @@ Result<Choice> choose(const Circumstances& c, const Call& call, topo::Profiles& 
   const topo::Family* family = topo::family_named(c.algorithm);
   if (family == nullptr) return topo::make(c.algorithm, {}).error();
   const topo::Shape shape = shape_of(c, call, *family);
-  const std::string refused = topo::refusal(*family, shape);
+  std::string refused = topo::refusal(*family, shape);
+  if (refused.empty() && shape.ordered) refused = profiles.order_of(*family, shape).refusal;
   if (refused.empty() && c.channels != 0 && c.channels < family->channels) {
     return Error{Code::invalid_usage, fmt::format("{} needs {} channels, GYRE_CHANNELS is {}", c.algorithm, family->channels, c.channels)};
   }

@@ -21,6 +21,7 @@ struct Circumstances {
   std::vector<int> hosts;          ///< {ranks of a host, hosts}; empty: the hosts have no such order
   topo::Costs costs;               ///< of GYRE_CONSTANTS, for ranks that are joined like these
   schedule::Cutting cutting;
+  bool ordered = false;  ///< GYRE_NUMERICS
 };
 /// Error: a GYRE_GRID that is none for so many ranks, or GYRE_CONSTANTS that can't be read or lack this kind of machine.
 Result<Circumstances> circumstances(const Config&, const std::vector<Facts>&);
@@ -35,6 +36,9 @@ struct Choice {
 };
 /// Error: the named algorithm does not exist, or the options contradict each other.
 Result<Choice> choose(const Circumstances&, const Call&, topo::Profiles&);
+/// The call's sums must be those of the canonical tree. Where nothing is reduced, or integers are, whose sums wrap, or the largest or
+/// smallest is taken, the bits are the same in any order, and any algorithm will do.
+bool must_be_ordered(const Circumstances&, const Call&);
 /// What is chosen from for a call when no algorithm is named.
 topo::Query query(const Circumstances&, const Call&);
 

@@ -9,9 +9,29 @@ void Combine::bind(DataType type, ReduceOp op, int ranks, uint64_t scalar) {
   element_ = size_of(type);
   factor_ = op == ReduceOp::premul_sum ? kernels::factor_of(type, scalar) : kernels::Factor{kernels::avg_scalar(type, ranks), 1};
   ranks_ = static_cast<uint64_t>(ranks);
+  ordered_ = false;
 }
 
-void Combine::operator()(std::span<const Source> sources, std::span<const Sink> sinks, size_t count, schedule::Fact fact) {
+void Combine::bind_ordered(DataType type, ReduceOp op, int ranks, uint64_t scalar) {
+  bind(type, op, ranks, scalar);
+  ordered_ = true;
+  partial_ = kernels::partial_size(type);
+  multiplies_own_ = op == ReduceOp::premul_sum;
+  canonical_.bind(type, op, ranks);
+  canonical_sources_.reserve(static_cast<size_t>(ranks));
+}
+
+void Combine::operator()(std::span<const Source> sources, std::span<const Sink> sinks, size_t count, schedule::Fact fact,
+                         schedule::Association association) {
+  if (ordered_) {
+    in_canonical_order(sources, sinks, count, fact.value, association);
+  } else {
+    in_order(sources, sinks, count, fact);
+  }
+  if (std::any_of(sinks.begin(), sinks.end(), [](const Sink& sink) { return sink.away; })) kernels::fence_away();
+}
+
+void Combine::in_order(std::span<const Source> sources, std::span<const Sink> sinks, size_t count, schedule::Fact fact) {
   const bool copies = sources.size() == 1 && !(scales() && sources[0].own) && !(fact.complete && arithmetic_->divide != nullptr);
   const bool one_pass = sinks.size() == 1 && (copies || (!sinks[0].away && sources.size() <= 2 && !(scales() && fact.replicated)));
   const size_t block = one_pass ? count : block_bytes / element_;
@@ -26,7 +46,6 @@ void Combine::operator()(std::span<const Source> sources, std::span<const Sink> 
     }
     for (const Sink& sink : sinks) put(sink, offset, result, n * element_);
   }
-  if (std::any_of(sinks.begin(), sinks.end(), [](const Sink& sink) { return sink.away; })) kernels::fence_away();
 }
 
 void Combine::put(const Sink& sink, size_t offset, const std::byte* data, size_t bytes) const {
@@ -35,6 +54,33 @@ void Combine::put(const Sink& sink, size_t offset, const std::byte* data, size_t
     kernels::copy_away(to, data, bytes);
   else if (to != data)
     kernels::copy(to, data, bytes);
+}
+
+void Combine::in_canonical_order(std::span<const Source> sources, std::span<const Sink> sinks, size_t count, schedule::Form value,
+                                 schedule::Association association) {
+  const bool whole = value == schedule::Form::whole;
+  // What is only passed on stays as it is, but for the part that its rank multiplies, and the only rank's, which is the whole.
+  const bool passed_on = sources.size() == 1 && !(sources[0].own && (multiplies_own_ || whole));
+  const size_t out = width(value);
+  const bool one_pass = sinks.size() == 1 && (passed_on || !sinks[0].away);
+  const size_t block = one_pass ? std::max<size_t>(count, 1) : block_bytes / partial_;
+  for (size_t at = 0; at < count; at += block) {
+    const size_t n = std::min(block, count - at);
+    canonical_sources_.clear();
+    for (const Source& source : sources) {
+      const bool partial = !source.own && wide(source.form);
+      canonical_sources_.push_back(
+          {source.data + at * (partial ? partial_ : element_), partial, source.own && multiplies_own_ ? &factor_ : nullptr});
+    }
+    const std::byte* result = canonical_sources_[0].data;
+    if (!passed_on) {
+      std::byte* first = sinks[0].away ? out_ : sinks[0].data + at * out;
+      canonical_(first, !wide(value), canonical_sources_, association, n);
+      if (whole) canonical_.divide(first, n);
+      result = first;
+    }
+    for (const Sink& sink : sinks) put(sink, at * out, result, n * out);
+  }
 }
 
 void Combine::reduce(std::byte* sink, std::span<const Source> sources, size_t offset, size_t count, schedule::Fact fact) {
@@ -71,9 +117,23 @@ void Combine::first(std::byte* sink, Source source, size_t count) {
 }
 
 void Combine::whole(std::span<const std::byte* const> inputs, std::span<std::byte* const> sinks, size_t count) {
+  if (ordered_) return whole_in_canonical_order(inputs, sinks, count);
   const bool one_pass = inputs.size() == 2 && sinks.size() <= 2 && !scales() && arithmetic_->divide == nullptr;
   const size_t block = one_pass ? count : block_bytes / element_;
   for (size_t at = 0; at < count; at += block) whole_block(inputs, sinks, at * element_, std::min(block, count - at));
+}
+
+void Combine::whole_in_canonical_order(std::span<const std::byte* const> inputs, std::span<std::byte* const> sinks, size_t count) {
+  const size_t block = sinks.size() == 1 ? std::max<size_t>(count, 1) : block_bytes / partial_;
+  for (size_t at = 0; at < count; at += block) {
+    const size_t n = std::min(block, count - at);
+    const size_t offset = at * element_;
+    canonical_sources_.clear();
+    for (const std::byte* input : inputs) canonical_sources_.push_back({input + offset, false, nullptr});
+    canonical_(sinks[0] + offset, true, canonical_sources_, schedule::Association::tree, n);
+    canonical_.divide(sinks[0] + offset, n);
+    for (std::byte* sink : sinks.subspan(1)) kernels::copy(sink + offset, sinks[0] + offset, n * element_);
+  }
 }
 
 // The last sum goes to two sinks at once; a sink may be an input, so nothing is written there before.

@@ -146,7 +146,7 @@ bool Direct::decide() {
   declined_ = form_ == nullptr;
   if (declined_ || (all_in_heaps_ && !reach())) return declined_;
   awaited_ = &form_->users;
-  passes_.run(*form_, plan_->call, reachable_);
+  passes_.run(*plan_, *form_, reachable_);
   return true;
 }
 

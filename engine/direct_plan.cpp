@@ -63,8 +63,8 @@ Result<DirectForm> DirectForms::form(const Call& call, bool staged) {
   return form;
 }
 
-Result<DirectPlan> DirectForms::plan(const Call& any, bool may_stage, bool may_map) {
-  DirectPlan plan{normal(any), {}, 0, {}, {}};
+Result<DirectPlan> DirectForms::plan(const Call& any, bool ordered, bool may_stage, bool may_map) {
+  DirectPlan plan{normal(any), {}, 0, ordered, {}, {}};
   const Layout layout = engine::layout(plan.call, ranks_);
   const size_t bytes = layout.input_blocks() * plan.call.count * size_of(plan.call.type);
   if (may_stage && bytes <= transport::Board::slot_bytes) plan.staged = GYRE_TRY(form(plan.call, true));

@@ -25,6 +25,7 @@ struct DirectPlan {
   Call call;
   std::string text;  ///< "all_reduce count=8 type=float op=sum algorithm=one_shot"
   uint64_t hash = 0;
+  bool ordered = false;              ///< reductions are by the canonical tree
   std::optional<DirectForm> staged;  ///< none: inputs do not fit the board
   std::optional<DirectForm> mapped;  ///< none: not worth a second meeting
 };
@@ -35,7 +36,7 @@ class DirectForms {
   /// `crowded`: ranks share processors, so that a second meeting costs them much.
   DirectForms(Rank rank, int ranks, bool crowded) : rank_(rank), ranks_(ranks), staged_at_best_(crowded ? 8192 : 512) {}
   /// Error: Code::internal, a form does not compute the collective.
-  Result<DirectPlan> plan(const Call&, bool may_stage, bool may_map);
+  Result<DirectPlan> plan(const Call&, bool ordered, bool may_stage, bool may_map);
 
  private:
   Result<DirectForm> form(const Call&, bool staged);

@@ -15,7 +15,7 @@
 namespace gyre::engine {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Facts, version, host, processors, backends, transport, slot_bytes, slots, channels, algorithm, grid,
-                                   constants)
+                                   numerics, constants)
 
 namespace {
 
@@ -55,17 +55,9 @@ Result<std::vector<Facts>> exchange_facts(transport::Bootstrap& bootstrap, const
     bootstrap.fail(constants.error());  // the others are about to wait for us
     return constants.error();
   }
-  const Facts own{std::string(version),
-                  host,
-                  own_processors(),
-                  own_backends(),
-                  *config.transport,
-                  *config.slot_bytes,
-                  *config.slots,
-                  *config.channels,
-                  *config.algorithm,
-                  *config.grid,
-                  *constants};
+  const Facts own{std::string(version), host,          own_processors(), own_backends(),    *config.transport,
+                  *config.slot_bytes,   *config.slots, *config.channels, *config.algorithm, *config.grid,
+                  *config.numerics,     *constants};
   std::vector<Facts> all;
   for (const std::string& text : GYRE_TRY(bootstrap.all_gather(nlohmann::json(own).dump()))) {
     const auto json = nlohmann::json::parse(text, nullptr, false);
@@ -82,6 +74,7 @@ Result<std::vector<Facts>> exchange_facts(transport::Bootstrap& bootstrap, const
   GYRE_TRY(must_agree(all, "GYRE_CHANNELS", [](const Facts& f) { return f.channels; }));
   GYRE_TRY(must_agree(all, "GYRE_ALGORITHM", [](const Facts& f) { return f.algorithm; }));
   GYRE_TRY(must_agree(all, "GYRE_GRID", [](const Facts& f) { return f.grid; }));
+  GYRE_TRY(must_agree(all, "GYRE_NUMERICS", [](const Facts& f) { return f.numerics; }));
   GYRE_TRY(must_agree(all, "GYRE_CONSTANTS with the digest", [](const Facts& f) { return f.constants; }));
   return all;
 }

@@ -20,6 +20,7 @@ struct Facts {
   size_t channels = 0;
   std::string algorithm;
   std::string grid;
+  std::string numerics;
   std::string constants;  ///< a digest of what ranks choose by
 };
 

@@ -26,8 +26,11 @@ void HostMachine::bind(const Plan& plan, uint64_t word, const Buffers& buffers, 
       const_cast<void*>(buffers.input));  // NOLINT(cppcoreguidelines-pro-type-const-cast): verified: steps write output only
   buffers_[1] = static_cast<std::byte*>(buffers.output);
   buffers_[2] = scratch;
-  element_ = size_of(call.type);
-  combine_.bind(call.type, call.op, ranks, buffers.scalar);
+  if (plan.ordered()) {
+    combine_.bind_ordered(call.type, call.op, ranks, buffers.scalar);
+  } else {
+    combine_.bind(call.type, call.op, ranks, buffers.scalar);
+  }
   position_ = {};
   if (program_->steps.empty()) position_.round = plan.rounds();
   blocked_ = {};
@@ -51,8 +54,11 @@ bool HostMachine::run(size_t limit) {
 }
 
 void HostMachine::begin(const Step& step) {
-  message_bytes_ = 0;
-  for (uint32_t i = 0; i < step.flow().count; ++i) message_bytes_ += piece(step.flow(), i).count * element_;
+  size_t elements = 0;
+  for (uint32_t i = 0; i < step.flow().count; ++i) elements += piece(step.flow(), i).count;
+  const schedule::Fact& fact = facts_[position_.cursor.step];
+  arriving_bytes_ = elements * plan_->width(fact.arrived);
+  sent_bytes_ = elements * plan_->width(fact.value);
   sources_.clear();
 }
 
@@ -60,7 +66,7 @@ bool HostMachine::arrived(Rank peer) {
   const transport::Arrival arrival = fifo(peer).front();
   if (arrival.data == nullptr) return false;
   // Nothing is touched before both sides agree on what they run.
-  if (arrival.plan == word_ && arrival.bytes == message_bytes_) [[likely]]
+  if (arrival.plan == word_ && arrival.bytes == arriving_bytes_) [[likely]]
     return true;
   mismatched_ = peer;
   return false;
@@ -82,25 +88,25 @@ void HostMachine::finish(const Step& step) {
 
 void HostMachine::compute(const Step& step) {
   const schedule::Fact fact = facts_[position_.cursor.step];
-  size_t offset = 0;  // in the messages
+  size_t offset = 0;  // in the messages, in elements
   for (uint32_t i = 0; i < step.flow().count; ++i) {
     pieces_.clear();
     sinks_.clear();
     const Piece p = piece(step.flow(), i);
     for (const Operand& source : sources_) {
       if (source.arrived != nullptr) {
-        pieces_.push_back({source.arrived + offset, false});
+        pieces_.push_back({source.arrived + offset * plan_->width(fact.arrived), false, fact.arrived});
       } else {
-        pieces_.push_back({address(source.chunks, piece(source.chunks, i)), source.chunks.buffer == Buffer::input});
+        pieces_.push_back({address(source.chunks, piece(source.chunks, i)), source.chunks.buffer == Buffer::input, fact.local});
       }
     }
     if (step.dst.present()) sinks_.push_back({address(step.dst, piece(step.dst, i)), false});
     for (const Rank peer : plan_->schedule().peers(step.to)) {
       transport::Fifo& out = fifo(peer);
-      if (!from_memory(step, out)) sinks_.push_back({out.reserve(message_bytes_) + offset, !out.posted()});
+      if (!from_memory(step, out)) sinks_.push_back({out.reserve(sent_bytes_) + offset * plan_->width(fact.value), !out.posted()});
     }
-    if (!sinks_.empty()) combine_(pieces_, sinks_, p.count, fact);
-    offset += p.count * element_;
+    if (!sinks_.empty()) combine_(pieces_, sinks_, p.count, fact, step.association);
+    offset += p.count;
   }
 }
 
@@ -108,13 +114,13 @@ void HostMachine::send(const Step& step) {
   for (const Rank peer : plan_->schedule().peers(step.to)) {
     transport::Fifo& out = fifo(peer);
     if (!from_memory(step, out)) {
-      out.commit(word_, message_bytes_);
+      out.commit(word_, sent_bytes_);
       continue;
     }
     const Chunks& source = step.dst.present() ? step.dst : step.src;
     const std::byte* data = address(source, piece(source, 0));
-    out.send_from(word_, data, message_bytes_);  // has a credit: credit() was asked
-    posting_.hold(out, data, message_bytes_);
+    out.send_from(word_, data, sent_bytes_);  // has a credit: credit() was asked
+    posting_.hold(out, data, sent_bytes_);
   }
 }
 

@@ -16,7 +16,7 @@ class HostMachine {
   /// `fifos`: of the channel, by peer rank, null for this rank itself.
   HostMachine(Rank rank, uint32_t channel, uint32_t strand, std::vector<transport::Fifo*> fifos);
 
-  /// Prepares a run. `word` travels with every message and must arrive with every message. `scratch`: Plan::scratch() elements.
+  /// Prepares a run. `word` travels with every message and must arrive with every message. `scratch`: Plan::scratch_bytes().
   void bind(const Plan& plan, uint64_t word, const Buffers& buffers, std::byte* scratch);
   /// Runs steps until one can't, at most `limit`; true if any ran.
   bool run(size_t limit = SIZE_MAX);
@@ -33,7 +33,7 @@ class HostMachine {
 
   // For advance().
   bool arrived(Rank peer);
-  bool credit(Rank peer) { return fifo(peer).reserve(message_bytes_) != nullptr; }
+  bool credit(Rank peer) { return fifo(peer).reserve(sent_bytes_) != nullptr; }
   bool overwritable(const schedule::Chunks& dst) { return !posting_.needed() || !posting_.held(dst, position_); }
   void take(Rank peer);
   void take(const schedule::Chunks& chunks) { sources_.push_back({chunks, nullptr}); }
@@ -52,7 +52,7 @@ class HostMachine {
     return plan_->piece(chunks[i], position_.round * plan_->slices() + position_.cursor.slice);
   }
   std::byte* address(const schedule::Chunks& chunks, Piece piece) const {
-    return buffers_[static_cast<size_t>(chunks.buffer)] + piece.first * element_;
+    return buffers_[static_cast<size_t>(chunks.buffer)] + piece.first * plan_->width(chunks.buffer);
   }
   void begin(const schedule::Step&);
   bool from_memory(const schedule::Step&, const transport::Fifo&) const;
@@ -71,14 +71,14 @@ class HostMachine {
   const schedule::Fact* facts_ = nullptr;
   uint64_t word_ = 0;
   std::byte* buffers_[3] = {};  // input (never written), output, scratch
-  size_t element_ = 1;
 
   schedule::Position position_;
   schedule::Blocked blocked_;
   Rank mismatched_ = -1;
 
   // of the step that is being tried
-  size_t message_bytes_ = 0;
+  size_t arriving_bytes_ = 0;  // of a message
+  size_t sent_bytes_ = 0;
   std::vector<Operand> sources_;
   std::vector<Source> pieces_;
   std::vector<Sink> sinks_;

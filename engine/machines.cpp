@@ -25,7 +25,7 @@ std::string in_words(const schedule::Blocked& blocked) {
 void Machines::bind(const Plan& plan, uint64_t call, uint64_t word, const Buffers& buffers) {
   plan_ = &plan;
   call_ = call;
-  std::byte* memory = scratch(plan.scratch() * size_of(plan.call().type));
+  std::byte* memory = scratch(plan.scratch_bytes());
   running_.clear();
   for (uint32_t channel = 0; channel < plan.schedule().channels; ++channel) {
     auto& strands = kept_[channel];

@@ -20,7 +20,7 @@ class Passes {
   Passes(Rank rank, int ranks) : rank_(rank), ranks_(ranks) {}
 
   /// `memory`: by rank, of all that the form reaches.
-  void run(const DirectForm&, const Call&, std::span<const RankMemory> memory);
+  void run(const DirectPlan&, const DirectForm&, std::span<const RankMemory> memory);
 
  private:
   Rank rank_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/hash.h"
+#include "kernels/canonical.h"
 #include "schedule/fuse.h"
 #include "topo/algorithms.h"
 #include "transport/posted_fifo.h"
@@ -17,6 +18,7 @@ constexpr size_t most_slices = size_t{1} << 31;  // of a chunk: they are counted
 std::string in_words(const Call& call, const Proven& proven) {
   std::string text = engine::in_words(call, proven.schedule.family);
   if (!proven.shape.grid.empty()) text += fmt::format(" grid={}", fmt::join(proven.shape.grid, "x"));
+  if (proven.shape.ordered) text += " numerics=ordered";
   if (proven.schedule.channels != 1) text += fmt::format(" channels={}", proven.schedule.channels);
   return text;
 }
@@ -28,7 +30,7 @@ Result<std::shared_ptr<const Proven>> verified(Proven proven, const transport::S
     const uint32_t credits = mode == schedule::Mode::posted ? transport::PostedFifo::certain_credits(slots) : slots.credits;
     for (const bool in_place : {false, true}) {
       if (in_place && !proven.schedule.layout().has_in_place()) continue;
-      proven.proof = GYRE_TRY(verifier.run({credits, proven.slices, mode, in_place}));
+      proven.proof = GYRE_TRY(verifier.run({credits, proven.slices, mode, in_place, proven.shape.ordered}));
     }
   }
   return std::make_shared<const Proven>(std::move(proven));
@@ -65,17 +67,31 @@ Result<std::shared_ptr<const Proven>> prove(std::string_view family, const topo:
   return verified(std::move(proven), slots);
 }
 
+Plan::Plan(std::shared_ptr<const Proven> proven, const Call& call) : proven_(std::move(proven)), call_(call) {
+  const size_t element = size_of(call.type);
+  const size_t partial = ordered() ? kernels::partial_size(call.type) : element;
+  // A part of a pre-multiplied sum travels multiplied, since only its rank knows by what, and as a partial sum: a product rounded to
+  // the type would be a rounding more.
+  const size_t part = call.op == ReduceOp::premul_sum ? partial : element;
+  widths_ = {{part, partial, element}, partial};
+}
+
+size_t Plan::widest_message() const {
+  return std::max(width(schedule::Form::part), proof().sends_partial ? width(schedule::Form::partial) : 0);
+}
+
 Result<Plan> Plan::make(std::shared_ptr<const Proven> proven, const Call& call, size_t slot_bytes, size_t unit_bytes) {
   Plan plan(std::move(proven), normal(call));
   plan.text_ = in_words(plan.call_, *plan.proven_);
   plan.hash_ = mix(fnv1a(plan.text_));
   const size_t element = size_of(call.type);
+  const size_t wire = plan.widest_message();
   const size_t together = plan.schedule().longest_message();
   // A message carries one slice of each of its chunks and must fit a slot.
-  const size_t most = slot_bytes / element / together;
+  const size_t most = slot_bytes / wire / together;
   if (most == 0) {
     return Error{Code::invalid_usage, fmt::format("{}: a message of {} chunks is at least {} bytes, GYRE_SLOT_BYTES is {}", plan.text_,
-                                                  together, together * element, slot_bytes)};
+                                                  together, together * wire, slot_bytes)};
   }
   size_t unit = std::max<size_t>(1, unit_bytes / element);
   while (unit > most) unit /= 2;
@@ -86,7 +102,7 @@ Result<Plan> Plan::make(std::shared_ptr<const Proven> proven, const Call& call, 
     return Error{Code::invalid_usage,
                  fmt::format("{}: a chunk of {} elements has too many slices, GYRE_SLOT_BYTES is {}", plan.text_, longest, slot_bytes)};
   }
-  plan.cut_ = schedule::cut(longest, element, static_cast<uint32_t>(together), {slot_bytes, plan.proven_->slices, unit * element});
+  plan.cut_ = schedule::cut(longest, wire, static_cast<uint32_t>(together), {slot_bytes, plan.proven_->slices, unit * wire});
   return plan;
 }
 

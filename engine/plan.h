@@ -52,6 +52,12 @@ class Plan {
   const std::string& text() const { return text_; }
   /// Elements of a rank's scratch.
   size_t scratch() const { return (schedule().scratch + schedule().chunks - 1) / schedule().chunks * call_.count; }
+  size_t scratch_bytes() const { return scratch() * widths_.scratch; }
+  /// Its sums are those of the canonical tree (kernels/canonical.h).
+  bool ordered() const { return shape().ordered; }
+  /// Bytes of an element in a message of this form, and in a buffer, where it may take less.
+  size_t width(schedule::Form form) const { return widths_.message[static_cast<size_t>(form)]; }
+  size_t width(schedule::Buffer buffer) const { return buffer == schedule::Buffer::scratch ? widths_.scratch : widths_.message[2]; }
 
   /// Slice `slice` of a chunk of any buffer, counted over all rounds; elements from the buffer's beginning.
   Piece piece(uint32_t chunk, uint32_t slice) const {
@@ -64,10 +70,17 @@ class Plan {
   }
 
  private:
-  Plan(std::shared_ptr<const Proven> proven, const Call& call) : proven_(std::move(proven)), call_(call) {}
+  /// In bytes.
+  struct Widths {
+    size_t message[3] = {1, 1, 1};  // by form
+    size_t scratch = 1;
+  };
+  Plan(std::shared_ptr<const Proven> proven, const Call& call);
+  size_t widest_message() const;
 
   std::shared_ptr<const Proven> proven_;
   Call call_;
+  Widths widths_;
   std::vector<size_t> bounds_;  // chunk c is [bounds_[c], bounds_[c+1])
   schedule::Cut cut_;
   uint64_t hash_ = 0;

@@ -12,13 +12,15 @@ Posting::Posting(std::span<transport::Fifo* const> fifos) : fifos_(fifos.begin()
 void Posting::bind(const Plan& plan, const schedule::Program& program, uint64_t word, std::span<std::byte* const> buffers, bool in_place) {
   announcer_.bind(program, {plan.schedule().layout(), plan.schedule().scratch, in_place}, plan.slices(), plan.rounds());
   plan_ = &plan;
+  facts_ = plan.proof().facts[static_cast<size_t>(&program - plan.schedule().programs.data())].data();
   word_ = word;
   buffers_ = buffers;
 }
 
 bool Posting::expect(Rank peer, const schedule::Step& step, const schedule::Position& at) {
   size_t total = 0;
-  for (uint32_t i = 0; i < step.flow().count; ++i) total += bytes(piece(step.flow()[i], at));
+  for (uint32_t i = 0; i < step.flow().count; ++i) total += piece(step.flow()[i], at).count;
+  total *= plan_->width(facts_[at.cursor.step].arrived);
   transport::Fifo& fifo = *fifos_[static_cast<size_t>(peer)];
   const bool in_place = fifo.direct() && schedule::lands(step);
   return fifo.expect(word_, in_place ? address(step.dst.buffer, piece(step.dst.first, at)) : nullptr, total);
@@ -27,7 +29,7 @@ bool Posting::expect(Rank peer, const schedule::Step& step, const schedule::Posi
 bool Posting::held(const schedule::Chunks& dst, const schedule::Position& at) {
   for (uint32_t i = 0; i < dst.count; ++i) {
     const Piece p = piece(dst[i], at);
-    if (held(address(dst.buffer, p), bytes(p))) return true;
+    if (held(address(dst.buffer, p), p.count * plan_->width(dst.buffer))) return true;
   }
   return false;
 }

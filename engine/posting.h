@@ -43,9 +43,8 @@ class Posting {
   Piece piece(uint32_t chunk, const schedule::Position& at) const {
     return plan_->piece(chunk, at.round * plan_->slices() + at.cursor.slice);
   }
-  size_t bytes(Piece piece) const { return piece.count * size_of(plan_->call().type); }
   std::byte* address(schedule::Buffer buffer, Piece piece) const {
-    return buffers_[static_cast<size_t>(buffer)] + piece.first * size_of(plan_->call().type);
+    return buffers_[static_cast<size_t>(buffer)] + piece.first * plan_->width(buffer);
   }
 
   std::vector<transport::Fifo*> fifos_;
@@ -53,6 +52,7 @@ class Posting {
   std::vector<Hold> holds_;
   schedule::Announcer announcer_;
   const Plan* plan_ = nullptr;
+  const schedule::Fact* facts_ = nullptr;  // [step]
   uint64_t word_ = 0;
   std::span<std::byte* const> buffers_;  // by schedule::Buffer
 };

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "engine/communicator.h"
+#include "kernels/canonical.h"
 #include "perf/reference.h"
 #include "test/catch.h"
 #include "test/engine/job_memory.h"
@@ -204,4 +205,41 @@ TEST_CASE("a rank that leaves is named by those that wait for it in a direct cal
   });
   CHECK(contains(words[0], "rank 1 has left"));
   CHECK(contains(words[2], "rank 1 has left"));
+}
+
+// Staged, mapped and by messages, of types whose partial sums are wider than their elements among them.
+TEST_CASE("ordered direct reductions are the canonical tree's, wherever the buffers lie") {
+  const auto ordered = all_configured({"GYRE_TRANSPORT=shm", "GYRE_NUMERICS=ordered"});
+  for (const int ranks : {2, 3, 5}) {
+    CHECK(first_wrong(run_ranks(ranks, ordered, [&](Communicator& communicator) -> std::string {
+            for (const DataType type : {DataType::float32, DataType::float16, DataType::bfloat16, DataType::float8e5m2, DataType::int32}) {
+              for (const ReduceOp op : {ReduceOp::sum, ReduceOp::avg, ReduceOp::prod}) {
+                for (const size_t count : {9, 3000, 50000}) {
+                  const size_t bytes = count * size_of(type);
+                  std::vector<std::vector<std::byte>> inputs;
+                  std::vector<const void*> all;
+                  for (Rank r = 0; r < ranks; ++r) {
+                    std::mt19937 random(static_cast<unsigned>(r) + 1);
+                    auto& input = inputs.emplace_back(bytes);
+                    for (auto& byte : input) byte = static_cast<std::byte>(random() & 0x3f);  // no NaN, no infinity
+                  }
+                  for (const auto& input : inputs) all.push_back(input.data());
+                  std::vector<std::byte> expected(bytes);
+                  kernels::reduce_canonical(expected.data(), all, count, type, op);
+                  const auto& own = inputs[static_cast<size_t>(communicator.rank())];
+                  auto heap = heap_bytes(bytes);
+                  std::vector<std::byte> ordinary(bytes);
+                  for (std::byte* data : {heap.data(), ordinary.data()}) {
+                    std::memcpy(data, own.data(), bytes);
+                    const Status status = communicator.all_reduce(data, data, count, type, op);
+                    if (!status) return status.error().what;
+                    if (std::memcmp(data, expected.data(), bytes) != 0)
+                      return fmt::format("{} of {} {}{}", count, name(type), name(op), data == heap.data() ? " in heaps" : "");
+                  }
+                }
+              }
+            }
+            return {};
+          })) == "");
+  }
 }

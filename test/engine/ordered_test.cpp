@@ -19,6 +19,7 @@
 #include "test/text.h"
 #include "test/topo/shapes.h"
 #include "topo/algorithms.h"
+#include "transport/posted_fifo.h"
 
 using namespace gyre;
 using namespace gyre::engine;
@@ -40,7 +41,7 @@ auto any_of(const Some& some, std::mt19937_64& random) {
 /// Every rank's input to a call, and what the call gives.
 class Inputs {
  public:
-  Inputs(const Call& call, int ranks, uint64_t seed) : call_(call), ranks_(ranks) {
+  Inputs(const Call& call, int ranks, uint64_t seed) : call_(call) {
     std::mt19937_64 random(seed);
     const Patterns special = test::special_patterns(call.type);
     const size_t elements = call.collective == Collective::reduce_scatter ? call.count * static_cast<size_t>(ranks) : call.count;
@@ -81,7 +82,6 @@ class Inputs {
 
  private:
   Call call_;
-  int ranks_;
   std::vector<Patterns> parts_;  // [rank][element]
   std::vector<Bytes> memory_;
   Patterns scalars_;
@@ -127,6 +127,22 @@ std::string run(const Plan& plan, const Inputs& inputs, const transport::Slots& 
   return "stuck";
 }
 
+/// The same without fused steps, which must give the same bits; null: what an unfused step keeps has no room.
+std::shared_ptr<const Proven> unfused(const Proven& fused, const schedule::Schedule& made, const transport::Slots& slots) {
+  auto out = std::make_shared<Proven>(fused);
+  out->schedule = made;
+  schedule::Verifier verifier(out->schedule);
+  for (const auto mode : {schedule::Mode::buffered, schedule::Mode::posted}) {
+    for (const bool in_place : {false, true}) {
+      const uint32_t credits = mode == schedule::Mode::posted ? transport::PostedFifo::certain_credits(slots) : slots.credits;
+      auto proof = verifier.run({credits, out->slices, mode, in_place, true});
+      if (!proof) return nullptr;
+      out->proof = *std::move(proof);
+    }
+  }
+  return out;
+}
+
 /// One random way of running a call by this family; nothing: the family has none that keeps the order.
 std::optional<std::string> tried(const topo::Family& family, const Call& call, const Inputs& inputs, int ranks, std::mt19937_64& random) {
   topo::Shape shape{call.collective, ranks, 1 + static_cast<uint32_t>(random() % 3), call.root, {}, true};
@@ -135,7 +151,11 @@ std::optional<std::string> tried(const topo::Family& family, const Call& call, c
   const transport::Slots slots{2 + static_cast<uint32_t>(random() % 9), (1 + random() % 3) * 4096};
   const auto proven = prove(family.name, shape, slots);
   if (!proven) return proven.error().what;
-  const auto plan = Plan::make(*proven, call, slots.bytes, random() % 2 == 0 ? 4 : 64);
+  auto runs = *proven;
+  if (random() % 3 == 0) {
+    if (auto other = unfused(*runs, *topo::make(family.name, shape), slots)) runs = std::move(other);
+  }
+  const auto plan = Plan::make(runs, call, slots.bytes, random() % 2 == 0 ? 4 : 64);
   if (!plan) return plan.error().what;
   const bool in_place = random() % 2 == 0;
   const bool posted = random() % 2 == 0;

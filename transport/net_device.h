@@ -89,6 +89,8 @@ struct NetMachine {
   bool verbs_only = false;                 ///< nothing else may be
 };
 
+/// Those of this machine.
+Result<std::vector<NetMachine::Interface>> read_interfaces();
 /// At least one device. The error says which variable with which value left none, and what there is.
 Result<std::vector<NetDevice>> choose_net_devices(const NetMachine&, const NetFilter&);
 /// What may be used of this machine's networks: as GYRE_TRANSPORT says.

@@ -1,17 +1,11 @@
 // This machine as choose_net_devices takes it.
 #include <fmt/format.h>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <fstream>
 
 #include "base/log.h"
-#include "base/text.h"
-#include "base/unique.h"
 #include "transport/net_device.h"
 #include "transport/net_sysfs.h"
 #include "transport/ucx_devices.h"
@@ -19,25 +13,6 @@
 
 namespace gyre::transport {
 namespace {
-
-Result<std::vector<NetMachine::Interface>> read_interfaces() {
-  ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0) return Error{Code::system, "getifaddrs: " + errno_text(errno)};
-  const Unique<ifaddrs, freeifaddrs> owner(list);
-  std::vector<NetMachine::Interface> interfaces;
-  for (const auto* entry = list; entry != nullptr; entry = entry->ifa_next) {
-    const int family = entry->ifa_addr == nullptr ? AF_UNSPEC : entry->ifa_addr->sa_family;
-    if (family != AF_INET && family != AF_INET6) continue;
-    NetMachine::Interface i;
-    i.name = entry->ifa_name;
-    i.address.length = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
-    std::memcpy(&i.address.bytes, entry->ifa_addr, i.address.length);
-    i.running = (entry->ifa_flags & IFF_UP) != 0 && (entry->ifa_flags & IFF_RUNNING) != 0;
-    i.loopback = (entry->ifa_flags & IFF_LOOPBACK) != 0;
-    interfaces.push_back(std::move(i));
-  }
-  return interfaces;
-}
 
 /// A boot of a machine, and of it what has interfaces of its own, such as a container.
 std::string this_host() {

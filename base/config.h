@@ -28,10 +28,12 @@ using Word = Option<std::string>;
 using Number = Option<size_t>;
 
 struct Config {
-  Word transport{"GYRE_TRANSPORT",
-                 "auto",
-                 "How ranks are joined; auto: shm inside a host; between hosts verbs, where both have it, else ucx.",
-                 {"auto", "shm", "ucx", "verbs", "loopback"}};
+  Word transport{
+      "GYRE_TRANSPORT",
+      "auto",
+      "How ranks are joined; auto: shm inside a host; between hosts verbs, where both have it, else tcp; ucx instead of tcp where a rank "
+      "has UCX_TLS or UCX_NET_DEVICES set, or RDMA devices that verbs cannot use.",
+      {"auto", "shm", "tcp", "ucx", "verbs", "loopback"}};
   Word algorithm{"GYRE_ALGORITHM",
                  "auto",
                  "Schedule of every collective that it has; auto: by size.",
@@ -40,9 +42,14 @@ struct Config {
   Word grid{"GYRE_GRID", "",
             "Extents of the grid of ranks for the algorithm named, such as 4x2, the fastest first; default: ranks of a host, hosts."};
   Word constants{"GYRE_CONSTANTS", "", "File of what things cost, by which auto chooses; default: those compiled in."};
-  Number slot_bytes{"GYRE_SLOT_BYTES", 64 << 10, "Largest piece sent at once, in bytes; a multiple of 4 KiB.", {}, 4 << 10,
-                    64 << 20,          4 << 10};
-  Number slots{"GYRE_SLOTS", 8, "Pieces under way on one connection in one direction.", {}, 2, 256};
+  Number slot_bytes{"GYRE_SLOT_BYTES",
+                    64 << 10,
+                    "Largest piece sent at once, in bytes; a multiple of 4 KiB; over tcp 256K where nothing is set.",
+                    {},
+                    4 << 10,
+                    64 << 20,
+                    4 << 10};
+  Number slots{"GYRE_SLOTS", 8, "Pieces under way on one connection in one direction; over tcp 4 where nothing is set.", {}, 2, 256};
   Number channels{
       "GYRE_CHANNELS", 0, "Channels that share a collective, each with connections of its own; 0: as the algorithm needs.", {}, 0, 16};
   Word numerics{

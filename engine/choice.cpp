@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "engine/network.h"
 #include "kernels/canonical.h"
 #include "topo/algorithms.h"
 #include "topo/constants.h"
@@ -69,7 +70,8 @@ Result<Circumstances> circumstances(const Config& config, const std::vector<Fact
 
 std::string machine(const Config& config, const std::vector<Facts>& facts) {
   const bool posted = *config.transport == "ucx" || *config.transport == "verbs";
-  return fmt::format("host{}{}", posted ? "_ucx" : "", most_crowded(facts).crowded ? "_crowded" : "");
+  const char* over = all_over_tcp(config, facts) ? "_tcp" : posted ? "_ucx" : "";
+  return fmt::format("host{}{}", over, most_crowded(facts).crowded ? "_crowded" : "");
 }
 
 bool must_be_ordered(const Circumstances& c, const Call& call) {

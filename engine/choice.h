@@ -25,7 +25,8 @@ struct Circumstances {
 };
 /// Error: a GYRE_GRID that is none for so many ranks, or GYRE_CONSTANTS that can't be read or lack this kind of machine.
 Result<Circumstances> circumstances(const Config&, const std::vector<Facts>&);
-/// The machine of the constants that ranks so joined run on: "host", or "host_ucx" where UCX or verbs joins the ranks of a host; with
+/// The machine of the constants that ranks so joined run on: "host", or "host_ucx" where UCX or verbs joins the ranks of a host, or
+/// "host_tcp" where TCP joins all; with
 /// "_crowded" where a host has more ranks than processors.
 std::string machine(const Config&, const std::vector<Facts>&);
 

@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "engine/network.h"
 
 namespace gyre::engine {
 namespace {
@@ -25,9 +26,10 @@ std::vector<transport::Worker*> workers(const Connections& connections) {
 
 }  // namespace
 
-Result<std::unique_ptr<Communicator>> Communicator::create(const transport::Rendezvous& rendezvous, const Config& config) {
+Result<std::unique_ptr<Communicator>> Communicator::create(const transport::Rendezvous& rendezvous, const Config& given) {
   auto bootstrap = GYRE_TRY(transport::Bootstrap::join(rendezvous));
-  const auto facts = GYRE_TRY(exchange_facts(*bootstrap, config));
+  const auto facts = GYRE_TRY(exchange_facts(*bootstrap, given));
+  const Config config = suited(given, facts);
   auto circumstances = engine::circumstances(config, facts);
   if (!circumstances) {
     bootstrap->fail(circumstances.error());

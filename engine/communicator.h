@@ -32,7 +32,7 @@ class Communicator {
   Rank rank() const { return bootstrap_->rank(); }
   int size() const { return bootstrap_->size(); }
   transport::Bootstrap& bootstrap() { return *bootstrap_; }
-  /// "shm", "verbs" or "ucx" by rank; empty for this rank.
+  /// "shm", "verbs", "ucx" or "tcp" by rank; empty for this rank.
   const std::vector<std::string>& transports() const { return connections_.transports; }
 
   /// Runs a collective, which all ranks call alike. Buffers are NCCL's (schedule/layout.h), and so is what in place means; a buffer that

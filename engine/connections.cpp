@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "engine/choice.h"
+#include "engine/network.h"
 
 namespace gyre::engine {
 namespace {
@@ -16,11 +17,11 @@ using transport::Bootstrap;
 // What any rank can open, in one order on all ranks: they join one after the other, all together.
 std::vector<transport::Device> known_devices(const std::vector<Facts>& facts) {
   std::vector<transport::Device> known;
-  for (const std::string_view backend : {"shm", "verbs", "ucx", "loopback"}) {
+  for (const std::string_view backend : transport_order) {
     const bool any = std::any_of(facts.begin(), facts.end(), [&](const Facts& f) {
       return std::find(f.backends.begin(), f.backends.end(), backend) != f.backends.end();
     });
-    if (any) known.push_back({std::string(backend), std::string(backend), backend == "verbs" || backend == "ucx"});
+    if (any) known.push_back({std::string(backend), std::string(backend), backend != "shm" && backend != "loopback"});
   }
   return known;
 }
@@ -62,6 +63,7 @@ Result<Connections> connect_ranks(Bootstrap& bootstrap, const Config& config, co
     for (size_t peer = 0; peer < ranks; ++peer) {
       if (peer == own || !connections.transports[peer].empty()) continue;
       reasons[peer] = obstacle(device, facts, own, peer);
+      if (reasons[peer].empty() && !named) reasons[peer] = passed_over(device.backend, facts[own], facts[peer]);
       wanted[peer] = reasons[peer].empty();
     }
     Joining joining(bootstrap, config, wanted);
@@ -83,7 +85,7 @@ Result<Connections> connect_ranks(Bootstrap& bootstrap, const Config& config, co
   for (size_t peer = 0; peer < ranks; ++peer) {
     if (peer == own || !connections.transports[peer].empty()) continue;
     const std::string reason =
-        reasons[peer].empty() ? transport::why_not(*config.transport == "auto" ? "ucx" : *config.transport) : reasons[peer];
+        reasons[peer].empty() ? transport::why_not(*config.transport == "auto" ? "tcp" : *config.transport) : reasons[peer];
     const Error error{Code::remote,
                       fmt::format("rank {} cannot be joined with rank {} (transport {}): {}", own, peer, *config.transport, reason)};
     bootstrap.fail(error);

@@ -18,8 +18,7 @@ struct Connections {
   std::vector<std::string> transports;               ///< [peer]: the backend's name
 };
 
-/// Called by all ranks. auto: shm inside a host where the peer's memory can be opened, otherwise verbs where both
-/// ranks have it, else ucx; or the transport named.
+/// Called by all ranks. auto: shm inside a host where the peer's memory can be opened, otherwise as network.h says; or the transport named.
 /// Error: a pair that can't be joined, with the reason.
 Result<Connections> connect_ranks(transport::Bootstrap&, const Config&, const std::vector<Facts>&);
 /// Called by all ranks. A board for ranks that are all joined by shm; none on any of them where they are not, or one can't open it.

@@ -21,7 +21,9 @@ struct Facts {
   std::string algorithm;
   std::string grid;
   std::string numerics;
-  std::string constants;  ///< a digest of what ranks choose by
+  std::string constants;          ///< a digest of what ranks choose by
+  std::string reason_for_ucx;     ///< rather than tcp between hosts; empty: none
+  bool slots_by_default = false;  ///< neither GYRE_SLOT_BYTES nor GYRE_SLOTS is set
 };
 
 /// Everybody's facts by rank. Error: ranks differ in a fact that must be equal; says which rank in what.

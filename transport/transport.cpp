@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
+
 #include "transport/loopback.h"
+#include "transport/net_filter.h"
+#include "transport/net_sysfs.h"
 #include "transport/shm.h"
 #ifdef GYRE_HAVE_UCX
 #include "transport/ucx.h"
@@ -23,6 +27,19 @@ std::vector<Device> devices() {
 #endif
   all.push_back({"loopback", "loopback", false});
   return all;
+}
+
+std::string reason_for_ucx() {
+  for (const char* name : {"UCX_TLS", "UCX_NET_DEVICES"}) {
+    const char* value = std::getenv(name);
+    if (value != nullptr && *value != '\0') return fmt::format("{}={}", name, value);
+  }
+  const auto filter = NetFilter::from_environment();
+  if (rdma_disabled(filter) || sysfs::rdma_ports("/sys").empty()) return {};
+#ifdef GYRE_HAVE_VERBS
+  if (every_verbs_port(filter)) return {};
+#endif
+  return "RDMA devices that verbs cannot use";
 }
 
 std::string why_not(std::string_view backend) {

@@ -1,7 +1,7 @@
 // What the engine and the plugins need of a way to move bytes, and no more. A Device can open Workers; a Worker owns everything made
 // from it and is used by one thread; two Workers are joined by an Endpoint pair (listen, connect, accept). Backends: loopback (in
-// process, the reference), shm, verbs, ucx. Nothing here blocks, sleeps or allocates after an Endpoint is ready; what can't be done now
-// returns null or false and is tried again after Worker::progress().
+// process, the reference), shm, verbs, ucx, tcp. Nothing here blocks, sleeps or allocates after an Endpoint is ready; what can't be done
+// now returns null or false and is tried again after Worker::progress().
 //
 // An Endpoint moves messages in one of two ways:
 //   buffered: fifo() copies nothing itself; the sender writes into a slot of the connection, the receiver reads from that slot;
@@ -186,13 +186,16 @@ class Worker {
 
 /// Where a Worker can be opened: a value, asked once.
 struct Device {
-  std::string backend;  ///< "loopback", "shm", "verbs", "ucx"
+  std::string backend;  ///< "loopback", "shm", "verbs", "ucx", "tcp"
   std::string name;
   bool between_hosts = false;
 };
 
 /// All devices of the backends that can be used here, in order of preference.
 std::vector<Device> devices();
+/// What speaks for UCX and against plain TCP on this machine: the user's UCX_ variables, or RDMA devices that only UCX may be able to use.
+/// Empty: nothing.
+std::string reason_for_ucx();
 /// Why a backend is not among them.
 std::string why_not(std::string_view backend);
 /// Verbs: by all usable ports of this machine, so that a connection is spread over them.

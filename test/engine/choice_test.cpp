@@ -103,9 +103,11 @@ TEST_CASE("the machine is told by transport and load, and its constants come fro
   for (Facts& facts : two) facts.processors = {3};
   CHECK(machine(configured({}), two) == "host");
   CHECK(machine(configured({"GYRE_TRANSPORT=ucx"}), two) == "host_ucx");
+  CHECK(machine(configured({"GYRE_TRANSPORT=tcp"}), two) == "host_tcp");
   for (Facts& facts : two) facts.processors = {1};
   CHECK(machine(configured({}), two) == "host_crowded");
   CHECK(machine(configured({"GYRE_TRANSPORT=ucx"}), two) == "host_ucx_crowded");
+  CHECK(machine(configured({"GYRE_TRANSPORT=tcp"}), two) == "host_tcp_crowded");
   CHECK(circumstances(configured({}), two)->costs.processors_per_node == 1);
   CHECK(error_of(circumstances(configured({"GYRE_CONSTANTS=/nowhere.json"}), two)) == "/nowhere.json: can't be read");
 }

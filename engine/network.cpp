@@ -1,0 +1,44 @@
+#include "engine/network.h"
+
+#include <algorithm>
+
+namespace gyre::engine {
+namespace {
+
+constexpr size_t tcp_slot_bytes = 256 << 10;
+constexpr size_t tcp_slots = 4;
+
+bool has(const Facts& facts, std::string_view backend) {
+  return std::find(facts.backends.begin(), facts.backends.end(), backend) != facts.backends.end();
+}
+
+}  // namespace
+
+std::string passed_over(std::string_view transport, const Facts& a, const Facts& b) {
+  const bool wanted = !a.reason_for_ucx.empty() || !b.reason_for_ucx.empty();
+  if (transport == "ucx" && !wanted && has(a, "tcp") && has(b, "tcp")) return "tcp is as good where there is no RDMA";
+  return {};
+}
+
+bool all_over_tcp(const Config& config, const std::vector<Facts>& facts) {
+  if (*config.transport != "auto") return *config.transport == "tcp";
+  for (size_t i = 0; i < facts.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      const auto taken = [&](std::string_view name) {
+        return has(facts[i], name) && has(facts[j], name) && passed_over(name, facts[i], facts[j]).empty();
+      };
+      if (facts[i].host == facts[j].host || taken("verbs") || taken("ucx") || !taken("tcp")) return false;
+    }
+  }
+  return facts.size() > 1;
+}
+
+Config suited(Config config, const std::vector<Facts>& facts) {
+  const bool by_default = std::all_of(facts.begin(), facts.end(), [](const Facts& f) { return f.slots_by_default; });
+  if (!by_default || !all_over_tcp(config, facts)) return config;
+  config.slot_bytes.value = tcp_slot_bytes;
+  config.slots.value = tcp_slots;
+  return config;
+}
+
+}  // namespace gyre::engine

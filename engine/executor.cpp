@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/log.h"
 
 namespace gyre::engine {
@@ -42,6 +44,10 @@ Status Executor::run(Work& work) {
       GYRE_TRY(wait(work));
     }
   }
+}
+
+bool Executor::poll_by_kernel(const std::vector<transport::Worker*>& workers) {
+  return std::any_of(workers.begin(), workers.end(), [](const transport::Worker* worker) { return worker->polls_by_kernel(); });
 }
 
 void Executor::progress() {

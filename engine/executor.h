@@ -16,12 +16,13 @@ class Executor {
  public:
   /// The bootstrap and the workers must outlive it. `workers`: those that need progress. `crowded`: see Waiter.
   Executor(transport::Bootstrap& bootstrap, std::vector<transport::Worker*> workers, bool crowded)
-      : bootstrap_(bootstrap), workers_(std::move(workers)), waiter_(crowded) {}
+      : bootstrap_(bootstrap), workers_(std::move(workers)), waiter_(crowded, poll_by_kernel(workers_)) {}
 
   /// Blocks until the work is done and the user's memory is free, or the job can't go on.
   Status run(Work&);
 
  private:
+  static bool poll_by_kernel(const std::vector<transport::Worker*>&);
   void progress();
   Status wait(const Work&);
   Status stalled(const Work&);

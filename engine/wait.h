@@ -18,8 +18,8 @@ inline void relax_processor() {
 
 class Waiter {
  public:
-  /// `crowded`: the host has more ranks than processors.
-  explicit Waiter(bool crowded) : spins_(crowded ? crowded_spins : free_spins) {}
+  /// `crowded`: the host has more ranks than processors. `by_kernel`: a poll is a system call.
+  explicit Waiter(bool crowded, bool by_kernel = false) : spins_(crowded ? (by_kernel ? crowded_calls : crowded_spins) : free_spins) {}
 
   /// Something moved: the next wait starts afresh.
   void reset() { idle_ = 0; }
@@ -44,6 +44,7 @@ class Waiter {
   // With more ranks than processors whoever polls is in the way.
   static constexpr uint64_t free_spins = 400;
   static constexpr uint64_t crowded_spins = 20;
+  static constexpr uint64_t crowded_calls = 1;  // which take as long as those spins
   static constexpr uint64_t look_every = 64;
 
   uint64_t spins_;

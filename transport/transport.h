@@ -176,6 +176,8 @@ class Worker {
   virtual void release_flush(Request*) {}
   /// Does what is ready and returns how much that was.
   virtual unsigned progress() = 0;
+  /// Whether asking for messages is a system call, so that whoever waits beside others should ask less often.
+  virtual bool polls_by_kernel() const { return false; }
   /// The job has failed: what is destroyed from now on ends at once, without a farewell to peers that may be gone.
   virtual void abandon() {}
   /// Does nothing any more, see Endpoint::let_go().

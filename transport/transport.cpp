@@ -8,6 +8,7 @@
 #include "transport/net_filter.h"
 #include "transport/net_sysfs.h"
 #include "transport/shm.h"
+#include "transport/tcp.h"
 #ifdef GYRE_HAVE_UCX
 #include "transport/ucx.h"
 #endif
@@ -25,6 +26,7 @@ std::vector<Device> devices() {
 #ifdef GYRE_HAVE_UCX
   for (const Device& device : ucx_devices()) all.push_back(device);
 #endif
+  for (const Device& device : tcp_devices()) all.push_back(device);
   all.push_back({"loopback", "loopback", false});
   return all;
 }
@@ -52,12 +54,14 @@ std::string why_not(std::string_view backend) {
 #ifdef GYRE_HAVE_UCX
   if (backend == "ucx") return why_no_ucx();
 #endif
+  if (backend == "tcp") return why_no_tcp();
   return fmt::format("this gyre was built without {}", backend);
 }
 
-Result<std::unique_ptr<Worker>> open_worker(const Device& device, Slots slots, [[maybe_unused]] const Config& config) {
+Result<std::unique_ptr<Worker>> open_worker(const Device& device, Slots slots, const Config& config) {
   if (device.backend == "shm") return open_shm_worker(slots);
   if (device.backend == "loopback") return open_loopback_worker(slots);
+  if (device.backend == "tcp") return open_tcp_worker(slots, std::chrono::seconds(*config.peer_timeout));
 #ifdef GYRE_HAVE_VERBS
   if (device.backend == "verbs") {
     auto way = GYRE_TRY(every_verbs_port(NetFilter::from_environment()));

@@ -1,0 +1,33 @@
+// Addresses and sockets of the TCP transport, by the network interfaces that NCCL_SOCKET_IFNAME and NCCL_SOCKET_FAMILY choose.
+#pragma once
+#include <chrono>
+#include <vector>
+
+#include "transport/control.h"
+#include "transport/net_device.h"
+
+namespace gyre::transport::tcp {
+
+/// Of the chosen interfaces, one of each; port 0. Error: none fits, with the rules that say so.
+Result<std::vector<SocketAddress>> own_addresses();
+
+/// A listener's address as bytes: its cookie and where it listens.
+struct Card {
+  Cookie cookie{};
+  std::vector<SocketAddress> places;  ///< at most 16
+};
+std::string encode(const Card&);
+Result<Card> decode(std::string_view);
+
+/// No delay, and probes while nothing is under way. Data that is not acknowledged does not end the connection by itself: a peer that is
+/// stopped takes none, and its kernel answers.
+void set_options(int fd, std::chrono::seconds silence);
+/// Of a connected socket: so many bytes, or few more, may be on their way to whoever reads it, and few wait in it to be sent. By themselves
+/// the kernel's buffers grow to many megabytes, and a sender would be done with messages that nobody wanted.
+void bound_bytes_under_way(int fd, size_t bytes);
+/// Starts connecting. Error: that it can't be, as the system says.
+Result<PrivateFd> start_connecting(const SocketAddress&, std::chrono::seconds silence);
+/// Whether data or a probe is without answer for so long that the host must be gone. A system call.
+bool silent(int fd, std::chrono::seconds silence);
+
+}  // namespace gyre::transport::tcp

@@ -18,7 +18,7 @@ Subcommand add_measure(CLI::App& app) {
   command->sizes.step_factor = 4;
   CLI::App* sub = app.add_subcommand("measure", "Time every algorithm of an all-reduce at every size");
   sub->add_option("--ranks", command->ranks, "Local ranks to start (2)")->check(CLI::Range(2, 64));
-  sub->add_option("--transport", command->transport, "shm or ucx (shm)")->check(CLI::IsMember({"shm", "ucx"}));
+  sub->add_option("--transport", command->transport, "shm, tcp or ucx (shm)")->check(CLI::IsMember({"shm", "tcp", "ucx"}));
   add_bytes(sub, "-b,--minbytes", command->sizes.min_bytes, "Smallest size (8)");
   add_bytes(sub, "-e,--maxbytes", command->sizes.max_bytes, "Largest size (64M)");
   sub->add_option("-f,--stepfactor", command->sizes.step_factor, "Factor between sizes (4)");

@@ -16,8 +16,12 @@
 namespace gyre::perf {
 namespace {
 
-constexpr schedule::Cutting usual;  // samples are taken with the default slots
-constexpr uint32_t usual_credits = 8;
+// Samples are taken with the default slots.
+schedule::Cutting usual(const Sample& s) {
+  schedule::Cutting cutting;
+  if (s.transport == "tcp") cutting = {.slot_bytes = 256 << 10, .slices = schedule::slices_under_way(4), .credits = 4};
+  return cutting;
+}
 constexpr double ties = 1e-9;  // of prices; then the first is chosen
 constexpr int starts = 40;
 constexpr double least_number = 1e-13;  // seconds: a factor makes nothing of 0
@@ -63,7 +67,8 @@ std::vector<Size> by_size(std::span<const Sample> samples) {
 }  // namespace
 
 std::string machine_of(const Sample& s) {
-  return fmt::format("host{}{}", s.transport == "ucx" ? "_ucx" : "", s.processors < s.ranks ? "_crowded" : "");
+  return fmt::format("host{}{}{}", s.transport == "shm" ? "" : "_", s.transport == "shm" ? "" : s.transport,
+                     s.processors < s.ranks ? "_crowded" : "");
 }
 
 topo::Query query_of(const Sample& s, const topo::Costs& costs) {
@@ -73,14 +78,14 @@ topo::Query query_of(const Sample& s, const topo::Costs& costs) {
   query.channels = 2;
   query.shape_channels = 1;  // as the engine has it, and as samples are taken
   query.costs = with_processors(costs, s);
-  query.cutting = usual;
+  query.cutting = usual(s);
   return query;
 }
 
 Result<double> priced_us(const Sample& s, const topo::Costs& costs, topo::Profiles& profiles) {
   const Result<topo::Profile>& profile = profiles.of(s.family, shape_of(s), {});
   if (!profile) return profile.error();
-  return topo::price(*profile, with_processors(costs, s), static_cast<double>(s.bytes), usual).seconds * 1e6;
+  return topo::price(*profile, with_processors(costs, s), static_cast<double>(s.bytes), usual(s)).seconds * 1e6;
 }
 
 Result<double> simulated_us(const Sample& s, const topo::Costs& costs) {
@@ -89,10 +94,10 @@ Result<double> simulated_us(const Sample& s, const topo::Costs& costs) {
   graph.processors_per_node = with_processors(costs, s).processors_per_node;
   const schedule::Network network = GYRE_TRY(topo::network(graph));
   const size_t elements = (s.bytes / sizeof(float) + schedule.chunks - 1) / schedule.chunks;
-  const schedule::Cut cut = schedule::cut(elements, sizeof(float), schedule.longest_message(), usual);
+  const schedule::Cut cut = schedule::cut(elements, sizeof(float), schedule.longest_message(), usual(s));
   schedule::Trial trial;
   trial.block_bytes = static_cast<double>(s.bytes);
-  trial.conditions = {usual_credits, cut.slices, s.transport == "ucx" ? schedule::Mode::posted : schedule::Mode::buffered, false};
+  trial.conditions = {usual(s).credits, cut.slices, s.transport == "shm" ? schedule::Mode::buffered : schedule::Mode::posted, false};
   trial.rounds = cut.rounds;
   return GYRE_TRY(schedule::simulate(schedule, network, trial)).finish * 1e6;
 }

@@ -30,7 +30,8 @@ std::string senseless(const nlohmann::json& line) {
   if (!whole("ranks", 1, 512)) return "ranks must be from 1 to 512";
   if (!whole("processors", 1, 1 << 20)) return "processors must be from 1 to 1048576";
   if (!whole("bytes", 0, int64_t{1} << 43)) return "bytes must be from 0 to 8 TiB";
-  if (line.at("transport") != "shm" && line.at("transport") != "ucx") return "transport must be shm or ucx";
+  const auto& transport = line.at("transport");
+  if (transport != "shm" && transport != "ucx" && transport != "tcp") return "transport must be shm, tcp or ucx";
   for (const auto& us : line.at("us")) {
     if (!us.is_number() || !(us.get<double>() >= 1e-3 && us.get<double>() <= 1e12)) return "us must be from 0.001 to 1e12";
   }

@@ -23,6 +23,10 @@ def over_shm():
             kill_one(3, [*size, *root(collective)], transports()["shm"], killed, collective)
 
 
+def over_tcp():
+    over("tcp")
+
+
 def over_ucx_tcp():
     over("ucx over tcp")
 
@@ -31,4 +35,4 @@ def over_ucx_shared_memory():
     over("ucx over shared memory")
 
 
-subjects([over_shm, over_ucx_tcp, over_ucx_shared_memory])
+subjects([over_shm, over_tcp, over_ucx_tcp, over_ucx_shared_memory])

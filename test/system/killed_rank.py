@@ -33,6 +33,10 @@ def killed_over_shm():
     kills("shm")
 
 
+def killed_over_tcp():
+    kills("tcp")
+
+
 def killed_over_ucx_tcp():
     kills("ucx over tcp")
 
@@ -106,5 +110,5 @@ def killed_while_joining():
     check(re.search(rf"rank 1 \(host \S+, pid {ranks[1].pid}\) is gone", ranks[0].failed().err), ranks[0].story())
 
 
-subjects([killed_while_joining, killed_over_shm, killed_over_ucx_tcp, killed_over_ucx_shared_memory, killed_anywhere_in_the_sweep, two_killed_at_once,
+subjects([killed_while_joining, killed_over_shm, killed_over_tcp, killed_over_ucx_tcp, killed_over_ucx_shared_memory, killed_anywhere_in_the_sweep, two_killed_at_once,
           killed_parent_takes_its_ranks_along, stopped_for_six_seconds])

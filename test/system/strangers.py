@@ -118,6 +118,11 @@ def at_the_ports_of_a_sweep_over_shm():
     at_the_ports_of_a_running_sweep({"GYRE_TRANSPORT": "shm"})
 
 
+def at_the_ports_of_tcp():
+    ports = at_the_ports_of_a_running_sweep({"GYRE_TRANSPORT": "tcp"})
+    check(len(ports) >= 3, f"ranks listen on {ports} only: this test has tested nothing")
+
+
 def at_the_ports_of_ucx():
     if not built_in("ucx"):
         raise Skipped("built without UCX")
@@ -140,5 +145,5 @@ def at_the_watch_port_of_ranks_by_hand():
 
 
 subjects([junk_and_http, half_messages, a_hello_of_another_job_or_of_no_rank, silence, half_a_hello_and_then_silence, many_connections,
-          connections_that_reset, a_stranger_where_rank_0_should_be, at_the_ports_of_a_sweep_over_shm, at_the_ports_of_ucx,
+          connections_that_reset, a_stranger_where_rank_0_should_be, at_the_ports_of_a_sweep_over_shm, at_the_ports_of_tcp, at_the_ports_of_ucx,
           at_the_watch_port_of_ranks_by_hand])

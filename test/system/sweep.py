@@ -210,7 +210,7 @@ def every_transport():
             done = run("all_reduce", "--ranks", ranks, "-e", "1M", "-f", "32", *QUICK, env=env)
             right_rows(done)
             done.passed()
-            word = "shm" if name in ("shm", "auto") else "ucx"
+            word = "shm" if name in ("shm", "auto") else "tcp" if name == "tcp" else "ucx"
             check(f"transport {word}," in done.out, f"the head does not say {word}\n{done.story()}")
 
 

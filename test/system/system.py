@@ -251,6 +251,8 @@ def built_in(transport):
 def transports():
     """Name in words -> environment, for what is built in."""
     found = {"shm": {"GYRE_TRANSPORT": "shm"}}
+    if built_in("tcp"):
+        found["tcp"] = {"GYRE_TRANSPORT": "tcp"}
     if built_in("ucx"):
         found.update({name: {"GYRE_TRANSPORT": "ucx", **env} for name, env in UCX.items()})
     return found

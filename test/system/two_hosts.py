@@ -4,7 +4,7 @@ import subprocess
 import time
 
 from hosts import TwoHosts, ip
-from system import Process, Skipped, await_that, check, needs, perf, right_rows, rows, subjects
+from system import Process, Skipped, await_that, built_in, check, needs, perf, right_rows, rows, subjects
 
 MiB = 1 << 20
 FLAGS = ["-e", "1M", "-f", "16", "-n", "3", "-w", "1"]
@@ -37,6 +37,16 @@ def a_rank_on_each():
     with TwoHosts() as hosts:
         ranks = start(hosts, [0, 1], *FLAGS, env=INFO)
         passes(ranks)
+        joined(ranks, 0, "tcp to rank 1")
+        joined(ranks, 1, "tcp to rank 0")
+
+
+def ucx_where_a_rank_asks_for_it():
+    with TwoHosts() as hosts:
+        if not built_in("ucx"):
+            raise Skipped("built without UCX")
+        ranks = start(hosts, [0, 1], *FLAGS, env={**INFO, "UCX_TLS": "tcp,self"})
+        passes(ranks)
         joined(ranks, 0, "ucx to rank 1")
         joined(ranks, 1, "ucx to rank 0")
 
@@ -50,7 +60,7 @@ def two_ranks_on_each():
                 near = [str(other) for other in range(4) if other != rank and order[other] == host]
                 far = [str(other) for other in range(4) if order[other] != host]
                 joined(ranks, rank, f"shm to rank {', '.join(near)}")
-                joined(ranks, rank, f"ucx to rank {', '.join(far)}")
+                joined(ranks, rank, f"tcp to rank {', '.join(far)}")
 
 
 def bytes_on_the_link(hosts, order, flags, algorithm="ring"):
@@ -126,11 +136,11 @@ def different_hostids_on_one_host():
         ranks = [Process(["ip", "netns", "exec", hosts.names[0], perf(), "all_reduce", *FLAGS],
                          {**place, "GYRE_RANK": rank, "GYRE_HOSTID": f"host{rank}"}) for rank in range(2)]
         passes(ranks)
-        joined(ranks, 0, "ucx to rank 1")
+        joined(ranks, 0, "tcp to rank 1")
 
 
 def the_same_hostid_where_memory_is_not_shared():
-    """With process numbers of its own, rank 1 cannot open rank 0's memory: auto takes ucx, shm says why not."""
+    """With process numbers of its own, rank 1 cannot open rank 0's memory: auto takes tcp, shm says why not."""
     own_processes = ["unshare", "--pid", "--fork", "--mount-proc"]
     needs("unshare")
     if subprocess.run([*own_processes, "true"], capture_output=True, check=False).returncode != 0:
@@ -142,12 +152,12 @@ def the_same_hostid_where_memory_is_not_shared():
                              {**place, "GYRE_RANK": rank, "GYRE_TIMEOUT": 5}) for rank in range(2)]
             if transport == "auto":
                 passes(ranks)
-                check("transport ucx," in ranks[0].out, stories(ranks))
+                check("transport tcp," in ranks[0].out, stories(ranks))
             else:
                 for number, rank in enumerate(ranks):
                     rank.wait(30).complains(f"^gyre-perf: rank {number}: ", "shm", r"rank \d cannot be joined with rank \d")
 
 
-subjects([a_rank_on_each, two_ranks_on_each, what_crosses_the_link, nothing_crosses_for_ranks_on_one_host, a_link_that_is_cut,
-          a_link_that_is_cut_for_a_second, shm_between_hosts, the_same_hostid_on_both, different_hostids_on_one_host,
+subjects([a_rank_on_each, ucx_where_a_rank_asks_for_it, two_ranks_on_each, what_crosses_the_link, nothing_crosses_for_ranks_on_one_host,
+          a_link_that_is_cut, a_link_that_is_cut_for_a_second, shm_between_hosts, the_same_hostid_on_both, different_hostids_on_one_host,
           the_same_hostid_where_memory_is_not_shared])

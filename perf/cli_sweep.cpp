@@ -1,6 +1,7 @@
 #include <memory>
 
 #include "perf/cli.h"
+#include "perf/cli_nccl_tests.h"
 #include "perf/cli_values.h"
 #include "perf/commands.h"
 
@@ -30,19 +31,25 @@ void add_sweep_flags(CLI::App* sub, Flags& flags) {
   add_bytes(sub, "-e,--maxbytes", sweep.max_bytes, "Largest size (64M)");
   sub->add_option("-f,--stepfactor", sweep.step_factor, "Factor between sizes (2)");
   add_bytes(sub, "-i,--stepbytes", sweep.step_bytes, "Fixed step between sizes, in place of the factor");
-  sub->add_option("-n,--iters", sweep.iterations, "Timed calls of a size (20)")->check(CLI::Range(1, 1 << 30));
-  sub->add_option("-w,--warmup_iters", sweep.warmup, "Calls before (5)")->check(CLI::Range(0, 1 << 30));
+  constexpr int many = 1 << 30;
+  add_number(sub, "-n,--iters", 1, many, "Timed iterations of a size (20)", [&](int n) { sweep.timing.iterations = n; });
+  add_number(sub, "-w,--warmup_iters", 0, many, "Iterations before (5)", [&](int n) { sweep.timing.warmup = n; });
   add_names(sub, "-d,--datatype", sweep.types, data_type_named, all_data_types, "Element type, or all (float)");
   if (sweep.benchmark->reduces()) add_names(sub, "-o,--op", sweep.ops, reduce_op_named, all_reduce_ops, "Operation, or all (sum)");
   if (sweep.benchmark->rooted()) add_root(sub, sweep.root);
-  sub->add_option("-c,--check", sweep.check, "Calls whose result is checked; 0: none (1)")->check(CLI::Range(0, 1 << 30));
-  sub->add_option("--ranks", flags.command.ranks, "Local ranks to start (2)")->check(CLI::Range(1, 4096));
+  add_number(sub, "-c,--check", 0, many, "Calls whose result is checked; 0: none (1)", [&](int n) { sweep.check = n; });
+  add_timing_flags(sub, sweep);
+  add_nccl_tests_flags(sub, flags.command);
+  add_number(sub, "--ranks", 1, 4096, "Local ranks to start (2)", [&](int n) { flags.command.ranks = n; });
+  add_number(sub, "--communicators", 1, 64, "Communicators at a time, each with its own connections; calls on them in turn (1)",
+             [&](int n) { sweep.communicators = n; });
+  add_seconds(sub, "--time-limit", sweep.limit_seconds, "Seconds after which the sweep ends with what it has");
   if (sweep.benchmark->collective) {
     sub->add_option("--algorithm", flags.algorithm, "As GYRE_ALGORITHM");
     sub->add_flag("--explain", flags.command.explain, "Print every algorithm's predicted time, or why it can't run, for each size");
   }
   sub->add_option("--transport", flags.transport, "As GYRE_TRANSPORT");
-  sub->add_option("--json", flags.command.json, "Also write the results to this file");
+  sub->add_option("-J,--output_file,--json", flags.command.json, "Also write the results to this file, as JSON lines");
 }
 
 Result<Config> configured(Config config, const Flags& flags) {
@@ -61,6 +68,7 @@ Subcommand add_sweep(CLI::App& app, const Benchmark& benchmark) {
     const auto config = configured(given.config, *flags);
     if (!config) return complain(config.error());
     SweepCommand command = flags->command;
+    if (const Status fit = check_together(command); !fit) return complain(fit.error());
     command.command_line = given.command_line;
     return run_sweep(command, *config);
   };

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -23,6 +25,28 @@ inline CLI::Option* add_bytes(CLI::App* app, const std::string& names, size_t& v
           },
           text)
       ->type_name("SIZE");
+}
+
+/// A whole number of a range; what is not in it is refused with the nearest that is.
+template <class T>
+CLI::Option* add_number(CLI::App* app, const std::string& names, int64_t least, int64_t most, const std::string& text, T set) {
+  return app
+      ->add_option_function<std::string>(
+          names,
+          [=](const std::string& given) {
+            const bool negative = given.starts_with('-');
+            const auto digits = parse_number(std::string_view(given).substr(negative ? 1 : 0));
+            if (!digits) throw CLI::ValidationError(names, fmt::format("'{}' is not a whole number", given));
+            const auto size = static_cast<int64_t>(std::min<uint64_t>(*digits, INT64_MAX));
+            const int64_t number = negative ? -size : size;
+            if (number < least || number > most) {
+              throw CLI::ValidationError(names, fmt::format("{} is not from {} to {}; the nearest right value is {}", given, least, most,
+                                                            number < least ? least : most));
+            }
+            set(static_cast<int>(number));
+          },
+          text)
+      ->type_name("NUMBER");
 }
 
 /// The error for a name that is none of a set.

@@ -2,6 +2,7 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/config.h"
 #include "perf/net_measure.h"
@@ -11,9 +12,15 @@ namespace gyre::perf {
 
 struct SweepCommand {
   SweepOptions sweep;
-  std::optional<int> ranks;  ///< --ranks; none: a launcher's, or 2 local ones
-  std::string json;          ///< --json FILE; empty: none
-  bool explain = false;      ///< --explain: also what each size was chosen from
+  std::optional<int> ranks;        ///< --ranks; none: a launcher's, or 2 local ones
+  std::optional<int> threads;      ///< -t
+  std::optional<int> gpus;         ///< -g; with -t the local ranks to start
+  std::string json;                ///< --json FILE; empty: none
+  bool explain = false;            ///< --explain: also what each size was chosen from
+  bool timestamps = false;         ///< -S
+  bool memory = false;             ///< -M: the most memory that a rank had
+  int timeout_s = 0;               ///< -T: a row that takes longer ends the job; 0: none does
+  std::vector<std::string> notes;  ///< about flags that were taken and do nothing here
   std::string command_line;
 };
 /// Runs a sweep, with ranks of our own or as one of a launcher's.
@@ -62,6 +69,22 @@ struct RegretCommand {
 };
 /// Compares what is chosen, and what the rule of thumb would choose, with the best of the samples.
 int regret(const RegretCommand&, const Config&);
+
+struct CompareCommand {
+  std::string before;
+  std::string after;
+  std::optional<double> fail_below;
+};
+/// Compares two results of the same calls, point by point.
+int compare(const CompareCommand&, const Config&);
+
+struct ReportCommand {
+  std::vector<std::string> files;
+  std::string output;     ///< .html or .svg
+  std::string constants;  ///< for the predictions of measured samples; empty: those compiled in
+};
+/// Draws results: a page, or the pictures alone.
+int report(const ReportCommand&, const Config&);
 
 struct NetCommand {
   std::string plugin;        ///< a path, or a name for the system's search

@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t line_bytes = 64;
 constexpr int unreceived = 0x5a;
-constexpr int tag = 0;
+constexpr int message_tag = 0;
 
 }  // namespace
 
@@ -42,12 +42,12 @@ Status NetFlow::post(bool& moved) {
   ncclResult_t code = ncclSuccess;
   if (comm_.sends) {
     if (checked_) fill_pattern(slot, pattern_of(posted_));
-    code = plugin_.isend(comm_.comm, slot.data(), slot.size(), tag, slots_.mhandle(), request);
+    code = plugin_.isend(comm_.comm, slot.data(), slot.size(), message_tag, slots_.mhandle(), request);
   } else {
     if (checked_) std::memset(slot.data(), unreceived, slot.size());
     void* data = slot.data();
     size_t bytes = slot.size();
-    int its_tag = tag;
+    int its_tag = message_tag;
     void* mhandle = slots_.mhandle();
     code = plugin_.irecv(comm_.comm, 1, &data, &bytes, &its_tag, &mhandle, request);
   }

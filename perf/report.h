@@ -1,4 +1,5 @@
-// A sweep's output: nccl-tests' columns for people, JSON for programs, a progress line for a terminal.
+// A sweep's output for people: nccl-tests' columns, its closing lines, a progress line for a terminal. Keeps no rows: there may be
+// millions.
 #pragma once
 #include <chrono>
 #include <string>
@@ -8,42 +9,50 @@
 
 namespace gyre::perf {
 
-/// The table's head, three lines, and one of its rows. `predicts`: with columns for what was predicted.
-std::string table_head(bool predicts);
-std::string table_row(const Row&, bool predicts);
+/// Columns beside those that nccl-tests has always.
+struct Columns {
+  bool predicted = false;
+  bool percentiles = false;  ///< of iterations, as -I asks
+  bool timestamp = false;    ///< as -S asks
+};
+
+/// The table's head, three lines, and one of its rows.
+std::string table_head(const Columns&);
+std::string table_row(const Row&, const Columns&);
+
+/// What a sweep comes to; of any number of rows.
+struct Totals {
+  uint64_t rows = 0;
+  uint64_t wrong = 0;  ///< elements
+  bool checked = false;
+  double sum_busbw = 0;
+  uint64_t ways = 0;  ///< out of place, and in place where there is that
+
+  void add(const Row&);
+  double average_busbw() const { return ways == 0 ? 0 : sum_busbw / static_cast<double>(ways); }
+};
 
 /// Prints to stdout what rank 0 shows: call in this order.
 class Report {
  public:
-  /// `about`: lines put above the table, without the leading "# ". `predicts`: rows have a predicted time, which is then shown.
-  void head(const std::vector<std::string>& about, bool predicts);
-  void progress(size_t bytes, size_t done, size_t of);  // on stderr, where that is a terminal and the sweep takes long
+  /// `about`: lines put above the table, without the leading "# ".
+  void head(const std::vector<std::string>& about, const Columns&);
+  /// On stderr, where that is a terminal and the sweep takes long; `of` is 0 where nobody knows how many there will be.
+  void progress(size_t bytes, uint64_t done, uint64_t of);
   void row(const Row&);
-  /// Lines about the row before, as comments.
+  /// Lines about the row before, or about the sweep, as comments.
   void note(const std::string& lines);
-  /// Returns the number of wrong elements.
-  uint64_t tail();
+  void tail();
 
-  const std::vector<Row>& rows() const { return rows_; }
+  const Totals& totals() const { return totals_; }
 
  private:
   void clear_progress();
 
-  std::vector<Row> rows_;
-  bool predicts_ = false;
+  Totals totals_;
+  Columns columns_;
   bool progress_shown_ = false;
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
-
-/// What holds for all rows.
-struct RunFacts {
-  std::string command;
-  std::string_view benchmark;
-  int ranks;
-  std::vector<std::string> transports;
-};
-
-/// Writes rows with machine, command and versions. Error: the file can't be written.
-Status write_json(const std::string& path, const RunFacts&, const std::vector<Row>&);
 
 }  // namespace gyre::perf

@@ -1,16 +1,17 @@
+#include "perf/report_json.h"
+
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <sys/utsname.h>
 
 #include <cerrno>
-#include <cstring>
 #include <fstream>
 #include <thread>
 
+#include "base/text.h"
 #include "base/version.h"
 #include "kernels/reduce_host.h"
-#include "perf/report.h"
-#include "perf/report_json.h"
+#include "perf/commit.h"
 
 namespace gyre::perf {
 namespace {
@@ -18,6 +19,12 @@ namespace {
 nlohmann::json to_json(const Measured& m) {
   nlohmann::json json{{"time_us", m.time_us}, {"algbw", m.algbw}, {"busbw", m.busbw}};
   json["wrong"] = m.checked ? nlohmann::json(m.wrong) : nlohmann::json();
+  json["iterations"] = m.iterations;
+  if (m.percentiles) {
+    const Percentiles& p = *m.percentiles;
+    json["percentiles"] = {{"iterations", p.iterations}, {"min_us", p.min_us}, {"p50_us", p.p50_us},
+                           {"p90_us", p.p90_us},         {"p99_us", p.p99_us}, {"max_us", p.max_us}};
+  }
   return json;
 }
 
@@ -36,9 +43,26 @@ nlohmann::json to_json(const Row& row) {
   json["root"] = c.benchmark->rooted() ? nlohmann::json(c.root) : nlohmann::json();
   json["out_of_place"] = to_json(row.out_of_place);
   json["in_place"] = row.in_place ? to_json(*row.in_place) : nlohmann::json();
+  json["cycle"] = row.cycle;
+  if (row.cut) json["cut"] = "time limit";
   if (row.predicted_us) json["predicted_us"] = *row.predicted_us;
   if (const auto error = row.prediction_error()) json["prediction_error"] = *error;
   return json;
+}
+
+// What changes what is measured, whatever the sizes.
+nlohmann::json to_json(const SweepOptions& o) {
+  const Timing& t = o.timing;
+  return {{"iterations", t.iterations},
+          {"warmup", t.warmup},
+          {"calls_per_iteration", t.calls},
+          {"blocking", static_cast<int>(t.blocking)},
+          {"average", static_cast<int>(t.average)},
+          {"percentiles_skip", t.skip},
+          {"unalign", o.unalign},
+          {"communicators", o.communicators},
+          {"cycles", o.cycles},
+          {"time_limit_s", o.limit_seconds ? nlohmann::json(*o.limit_seconds) : nlohmann::json()}};
 }
 
 }  // namespace
@@ -47,6 +71,7 @@ nlohmann::json about_run(const std::string& command) {
   utsname system{};
   uname(&system);
   return {{"gyre", version},
+          {"commit", commit},
           {"command", command},
           {"date", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
           {"machine",
@@ -56,19 +81,33 @@ nlohmann::json about_run(const std::string& command) {
             {"isa", kernels::isa()}}}};
 }
 
-Status write_json(const std::string& path, const RunFacts& facts, const std::vector<Row>& rows) {
-  nlohmann::json results = nlohmann::json::array();
-  for (const Row& row : rows) results.push_back(to_json(row));
-  nlohmann::json all = about_run(facts.command);
-  all["collective"] = facts.benchmark;
-  all["ranks"] = facts.ranks;
-  all["transports"] = facts.transports;
-  all["results"] = std::move(results);
-  std::ofstream file(path);
-  file << all.dump(1) << '\n';
-  file.close();
-  if (!file) return Error{Code::system, fmt::format("--json {}: {}", path, std::strerror(errno))};
+Result<JsonLines> JsonLines::open(const std::string& path, const RunFacts& facts, const SweepOptions& options) {
+  nlohmann::json head = about_run(facts.command);
+  head["collective"] = options.benchmark->name;
+  head["ranks"] = facts.ranks;
+  head["transports"] = facts.transports;
+  head["algorithm"] = facts.algorithm;
+  head["options"] = to_json(options);
+  JsonLines lines(path);
+  GYRE_TRY(lines.put(head));
+  return lines;
+}
+
+Status JsonLines::put(const nlohmann::json& line) {
+  file_ << line.dump() << '\n' << std::flush;
+  if (!file_) return Error{Code::system, fmt::format("--json {}: {}", path_, errno_text(errno))};
   return {};
+}
+
+Status JsonLines::row(const Row& row) { return put(to_json(row)); }
+
+Status JsonLines::end(const SweepEnd& end) {
+  return put({{"end",
+               {{"rows", end.totals.rows},
+                {"wrong", end.totals.checked ? nlohmann::json(end.totals.wrong) : nlohmann::json()},
+                {"average_busbw", end.totals.average_busbw()},
+                {"seconds", end.seconds},
+                {"ended_by", end.limited ? "time limit" : "last row"}}}});
 }
 
 }  // namespace gyre::perf

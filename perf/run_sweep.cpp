@@ -1,14 +1,17 @@
 #include <fmt/format.h>
-#include <unistd.h>
+#include <sys/resource.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "kernels/reduce_host.h"
 #include "perf/commands.h"
 #include "perf/launch.h"
-#include "perf/report.h"
+#include "perf/report_json.h"
+#include "perf/watchdog.h"
 #include "transport/launch.h"
 
 namespace gyre::perf {
@@ -20,48 +23,117 @@ std::vector<std::string> about(engine::Communicator& communicator, const SweepCo
     if (!name.empty() && std::find(kinds.begin(), kinds.end(), name) == kinds.end()) kinds.push_back(name);
   }
   const SweepOptions& o = command.sweep;
-  return {
+  const Timing& t = o.timing;
+  std::vector<std::string> lines{
       command.command_line,
       fmt::format("ranks {}, transport {}, reductions {}, minbytes {}, maxbytes {}, step {}, warmup {}, iters {}, validation {}",
                   communicator.size(), kinds.empty() ? "none" : fmt::format("{}", fmt::join(kinds, " and ")), kernels::isa(), o.min_bytes,
                   o.max_bytes, o.step_bytes != 0 ? fmt::format("{} bytes", o.step_bytes) : fmt::format("factor {}", o.step_factor),
-                  o.warmup, o.iterations, o.check)};
+                  t.warmup, t.iterations, o.check),
+      fmt::format("agg iters {}, run cycles {}, blocking {}, average {}, unalign {}, communicators {}", t.calls, o.cycles,
+                  static_cast<int>(t.blocking), static_cast<int>(t.average), o.unalign, o.communicators)};
+  lines.insert(lines.end(), command.notes.begin(), command.notes.end());
+  return lines;
 }
 
 engine::Call call_of(const Case& c) { return {c.benchmark->collective.value_or(Collective::all_reduce), c.count, c.type, c.op, c.root}; }
 
-Result<uint64_t> run(const SweepCommand& command, const Config& config, const transport::Rendezvous& rendezvous) {
-  auto communicator = GYRE_TRY(engine::Communicator::create(rendezvous, config));
-  const bool shows = communicator->rank() == 0;
-  const size_t points = GYRE_TRY(rows_of(command.sweep, communicator->size()));
+// One after the other through the same door: a rank knocks for the next when it is in, and so is everybody.
+Result<std::vector<std::unique_ptr<engine::Communicator>>> create(transport::Rendezvous rendezvous, const Config& config, int count) {
+  std::vector<std::unique_ptr<engine::Communicator>> all;
+  all.reserve(static_cast<size_t>(count));
+  for (int i = 0; i < count; ++i, ++rendezvous.job) all.push_back(GYRE_TRY(engine::Communicator::create(rendezvous, config)));
+  return all;
+}
+
+Status leave(Communicators communicators) {  // nobody leaves while others may still need it
+  for (const auto& communicator : communicators) GYRE_TRY(communicator->bootstrap().barrier());
+  return {};
+}
+
+// The most that any rank has had resident, for -M.
+Result<std::string> peak_memory(transport::Bootstrap& bootstrap) {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto all = GYRE_TRY(bootstrap.all_gather(std::to_string(usage.ru_maxrss)));
+  uint64_t most = 0;
+  size_t rank = 0;
+  for (size_t i = 0; i < all.size(); ++i) {
+    const uint64_t kib = parse_number(all[i]).value_or(0);
+    if (kib > most) most = kib, rank = i;
+  }
+  return fmt::format("Peak memory            : {:.1f} MiB, rank {}", static_cast<double>(most) / 1024, rank);
+}
+
+// Rank 0's part: the table, and the file.
+struct Shown {
   Report report;
+  std::optional<JsonLines> json;
+  bool cut = false;  // the time limit came within a row
+  std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
+
+  Status open(const SweepCommand& command, const Config& config, engine::Communicator& communicator) {
+    const bool predicts = command.sweep.benchmark->collective.has_value();
+    report.head(about(communicator, command), {predicts, command.sweep.timing.percentiles, command.timestamps});
+    if (command.json.empty()) return {};
+    const RunFacts facts{command.command_line, communicator.size(), communicator.transports(), predicts ? *config.algorithm : "batch"};
+    json.emplace(GYRE_TRY(JsonLines::open(command.json, facts, command.sweep)));
+    return {};
+  }
+  Status row(const Row& row) {
+    report.row(row);
+    cut = cut || row.cut;
+    return json ? json->row(row) : Status();
+  }
+  Status close(const SweepCommand& command, uint64_t rows, uint64_t of) {
+    const bool limited = cut || of == 0 || rows < of;
+    if (limited) {
+      const std::string all = of == 0 ? "" : fmt::format(" of {}", of);
+      report.note(fmt::format("--time-limit {} s: ended after {}{} rows", *command.sweep.limit_seconds, rows, all));
+    }
+    report.tail();
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    return json ? json->end({report.totals(), limited, took.count()}) : Status();
+  }
+};
+
+Result<uint64_t> run(const SweepCommand& command, const Config& config, const transport::Rendezvous& rendezvous) {
+  const SweepOptions& o = command.sweep;
+  Watchdog watchdog(command.timeout_s, fmt::format("rank {}: ", rendezvous.rank));
+  watchdog.begin("joining the other ranks");
+  const auto communicators = GYRE_TRY(create(rendezvous, config, o.communicators));
+  engine::Communicator& communicator = *communicators.front();
+  const bool shows = communicator.rank() == 0;
+  const uint64_t points = GYRE_TRY(rows_of(o, communicator.size())) * static_cast<uint64_t>(o.cycles);
+  Shown shown;
+  if (shows) GYRE_TRY(shown.open(command, config, communicator));
   SweepEvents events;
-  size_t done = 0;
   uint64_t wrong = 0;
   events.on_start = [&](size_t bytes) {
-    if (shows) report.progress(bytes, done, points);
+    watchdog.begin(fmt::format("{} of {} bytes", o.benchmark->name, bytes));
+    if (shows) shown.report.progress(bytes, shown.report.totals().rows, points);
   };
-  events.on_row = [&](const Row& row) {
-    ++done;
+  events.on_row = [&](const Row& row) -> Status {
     wrong += row.wrong();
-    if (!shows) return;
-    report.row(row);
-    if (command.explain) report.note(communicator->explain(call_of(row.call)));
+    if (!shows) return {};
+    GYRE_TRY(shown.row(row));
+    if (command.explain) shown.report.note(communicator.explain(call_of(row.call)));
+    return {};
   };
-  if (command.sweep.benchmark->collective) {
+  if (o.benchmark->collective) {
     events.predict = [&](const Case& c) -> std::optional<double> {
-      const auto us = communicator->predicted_us(call_of(c));
+      const auto us = communicator.predicted_us(call_of(c));
       return us ? std::optional(*us) : std::nullopt;
     };
   }
-  if (shows) report.head(about(*communicator, command), events.predict != nullptr);
-  GYRE_TRY(sweep(*communicator, command.sweep, events));
-  if (shows) report.tail();
-  if (shows && !command.json.empty()) {
-    const RunFacts facts{command.command_line, command.sweep.benchmark->name, communicator->size(), communicator->transports()};
-    GYRE_TRY(write_json(command.json, facts, report.rows()));
+  const uint64_t rows = GYRE_TRY(sweep(communicators, o, events));
+  watchdog.end();
+  if (shows) GYRE_TRY(shown.close(command, rows, points));
+  if (command.memory) {
+    const std::string peak = GYRE_TRY(peak_memory(communicator.bootstrap()));
+    if (shows) shown.report.note(peak);
   }
-  GYRE_TRY(communicator->bootstrap().barrier());  // nobody leaves while others may still need it
+  GYRE_TRY(leave(communicators));
   return wrong;
 }
 
@@ -93,13 +165,20 @@ int run_sweep(const SweepCommand& command, const Config& config) {
     std::fclose(file);
   }
   const std::chrono::seconds timeout(*config.timeout);
+  const bool by_threads = command.threads || command.gpus;
+  const int product = command.threads.value_or(1) * command.gpus.value_or(1);
   auto given = transport::rendezvous_from_environment(transport::Environment::of_process());
   if (!given) return complain(given.error());
   std::optional<transport::Rendezvous>& launched = *given;
   if (launched && command.ranks && *command.ranks != launched->size) {
     return complain({Code::invalid_argument, fmt::format("--ranks {}: the launcher started {}", *command.ranks, launched->size)});
   }
-  const int ranks = launched ? launched->size : command.ranks.value_or(2);
+  if (launched && product != 1) {
+    return complain(
+        {Code::invalid_argument, fmt::format("-t {} -g {}: under a launcher a process is one rank; let it start {} times as many",
+                                             command.threads.value_or(1), command.gpus.value_or(1), product)});
+  }
+  const int ranks = launched ? launched->size : by_threads ? product : command.ranks.value_or(2);
   if (const auto roots = roots_of(command.sweep, ranks); !roots) return complain(roots.error());
   if (!launched) {
     return run_local_ranks(ranks, timeout, [&](const transport::Rendezvous& r) { return rank_main(command, config, r); });

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -11,22 +13,55 @@
 namespace gyre::perf {
 namespace {
 
+constexpr size_t widest_type = 8;  // bytes of its elements
+
 // A batch of messages has no schedule, and so no family.
 Result<std::string> algorithm(engine::Communicator& communicator, const Case& c) {
   if (!c.benchmark->collective) return std::string("batch");
   return communicator.algorithm({*c.benchmark->collective, c.count, c.type, c.op, c.root});
 }
 
-Result<Row> measure(engine::Communicator& communicator, const SweepOptions& o, const Case& c, size_t bytes, void* input, void* output) {
-  Row row{c, bytes, GYRE_TRY(algorithm(communicator, c)), {}, {}, {}};
-  const Place apart = out_of_place(c, communicator.rank(), input, output);
-  GYRE_TRY(check(communicator, c, apart, o.check, row.out_of_place));
-  GYRE_TRY(time(communicator, c, apart, o.warmup, o.iterations, row.out_of_place));
-  if (!c.benchmark->has_in_place) return row;
-  row.in_place.emplace();
-  const Place together = in_place(c, communicator.rank(), output);
-  GYRE_TRY(check(communicator, c, together, o.check, *row.in_place));
-  GYRE_TRY(time(communicator, c, together, o.warmup, o.iterations, *row.in_place));
+// What a communicator is called with, page-aligned but for the offset.
+struct Memory {
+  SweepBuffer input;
+  SweepBuffer output;
+};
+
+Result<std::vector<Memory>> allocate(const SweepOptions& o, size_t most_bytes) {
+  const size_t offset = static_cast<size_t>(o.unalign) * widest_type;
+  std::vector<Memory> all;
+  all.reserve(static_cast<size_t>(o.communicators));
+  for (int i = 0; i < o.communicators; ++i) {
+    SweepBuffer input = GYRE_TRY(SweepBuffer::allocate(most_bytes + offset));
+    all.push_back({std::move(input), GYRE_TRY(SweepBuffer::allocate(most_bytes + offset + guard_bytes))});
+  }
+  return all;
+}
+
+Status measure_way(const SweepOptions& o, const Case& c, const std::vector<Lane>& lanes, TimeLimit& limit, Measured& measured) {
+  GYRE_TRY(check(lanes, c, o.check, limit, measured));
+  return time(lanes, c, o.timing, limit, measured);
+}
+
+Result<Row> measure(Communicators communicators, const SweepOptions& o, const Case& c, const std::vector<Memory>& memory,
+                    TimeLimit& limit) {
+  Row row;
+  row.call = c;
+  row.algorithm = GYRE_TRY(algorithm(*communicators.front(), c));
+  std::vector<Lane> apart;
+  std::vector<Lane> together;
+  const auto offset = static_cast<size_t>(o.unalign) * size_of(c.type);
+  const auto shifted = [&](const SweepBuffer& buffer) { return static_cast<std::byte*>(buffer.data()) + offset; };
+  for (size_t i = 0; i < communicators.size(); ++i) {
+    engine::Communicator* communicator = communicators[i].get();
+    const Rank rank = communicator->rank();
+    apart.push_back({communicator, out_of_place(c, rank, shifted(memory[i].input), shifted(memory[i].output))});
+    together.push_back({communicator, in_place(c, rank, shifted(memory[i].output))});
+  }
+  GYRE_TRY(measure_way(o, c, apart, limit, row.out_of_place));
+  if (c.benchmark->has_in_place && !limit.reached()) GYRE_TRY(measure_way(o, c, together, limit, row.in_place.emplace()));
+  const auto all = static_cast<uint64_t>(o.timing.iterations);
+  row.cut = row.out_of_place.iterations < all || (c.benchmark->has_in_place && (!row.in_place || row.in_place->iterations < all));
   return row;
 }
 
@@ -77,6 +112,26 @@ Result<size_t> rows_of(const SweepOptions& options, int ranks) {
 
 namespace {
 
+struct Sized {
+  size_t bytes;  // as asked for
+  Case call;
+};
+
+// The rows of a cycle.
+Result<std::vector<Sized>> cases_of(const SweepOptions& options, int ranks) {
+  const auto sizes = GYRE_TRY(sizes_of(options));
+  const auto roots = GYRE_TRY(roots_of(options, ranks));
+  std::vector<Sized> all;
+  for (const DataType type : options.types) {
+    for (const ReduceOp op : options.ops) {
+      for (const Rank root : roots) {
+        for (const size_t bytes : sizes) all.push_back({bytes, case_of(*options.benchmark, ranks, bytes, type, op, root)});
+      }
+    }
+  }
+  return all;
+}
+
 template <class T>
 std::string names_of(const std::vector<T>& values) {
   std::vector<std::string_view> names;
@@ -93,9 +148,15 @@ nlohmann::json calls_of(const SweepOptions& o, size_t rows) {
           {"-e", o.max_bytes},
           {"-f", o.step_factor},
           {"-i", o.step_bytes},
-          {"-n", o.iterations},
-          {"-w", o.warmup},
+          {"-n", o.timing.iterations},
+          {"-w", o.timing.warmup},
           {"-c", o.check},
+          {"-m", o.timing.calls},
+          {"-N", o.cycles},
+          {"-z", static_cast<int>(o.timing.blocking)},
+          {"-I", static_cast<int>(o.timing.percentiles)},
+          {"--communicators", o.communicators},
+          {"--time-limit", o.limit_seconds ? fmt::format("{}", *o.limit_seconds) : "none"},
           {"-d", names_of(o.types)},
           {"-o", names_of(o.ops)},
           {"-r", o.root ? std::to_string(*o.root) : "all"}};
@@ -117,7 +178,8 @@ Status compare_options(transport::Bootstrap& bootstrap, const SweepOptions& o) {
     if (!first.is_object() || !other.is_object())
       return Error{Code::internal, fmt::format("rank {} sent options that cannot be read", rank)};
     const auto equal = [&](const char* key) { return other[key] == first[key]; };
-    const bool as_many = equal("collective") && equal("rows") && equal("-n") && equal("-w") && equal("-c");
+    constexpr std::array number_of_calls{"collective", "rows", "-n", "-w", "-c", "-m", "-N", "-z", "-I", "--communicators", "--time-limit"};
+    const bool as_many = std::all_of(number_of_calls.begin(), number_of_calls.end(), equal);
     if (one_way ? other == first : as_many) continue;
     std::vector<std::string> differences;
     for (const auto& [key, value] : first.items()) {
@@ -129,27 +191,27 @@ Status compare_options(transport::Bootstrap& bootstrap, const SweepOptions& o) {
   return {};
 }
 
-Status sweep(engine::Communicator& communicator, const SweepOptions& options, const SweepEvents& events) {
+Result<uint64_t> sweep(Communicators communicators, const SweepOptions& options, const SweepEvents& events) {
+  engine::Communicator& first = *communicators.front();
+  const auto cases = GYRE_TRY(cases_of(options, first.size()));
+  GYRE_TRY(compare_options(first.bootstrap(), options));
   const auto sizes = GYRE_TRY(sizes_of(options));
-  const auto roots = GYRE_TRY(roots_of(options, communicator.size()));
-  GYRE_TRY(compare_options(communicator.bootstrap(), options));
-  const SweepBuffer input = GYRE_TRY(SweepBuffer::allocate(sizes.back()));
-  const SweepBuffer output = GYRE_TRY(SweepBuffer::allocate(sizes.back() + guard_bytes));
-  const auto run = [&](const Case& c, size_t bytes) -> Status {
-    events.on_start(bytes);
-    Row row = GYRE_TRY(measure(communicator, options, c, bytes, input.data(), output.data()));
-    if (events.predict) row.predicted_us = events.predict(c);
-    events.on_row(row);
-    return {};
-  };
-  for (const DataType type : options.types) {
-    for (const ReduceOp op : options.ops) {
-      for (const Rank root : roots) {
-        for (const size_t bytes : sizes) GYRE_TRY(run(case_of(*options.benchmark, communicator.size(), bytes, type, op, root), bytes));
-      }
+  const auto memory = GYRE_TRY(allocate(options, sizes.back()));
+  TimeLimit limit(options.limit_seconds);
+  uint64_t rows = 0;
+  for (uint64_t cycle = 0; options.cycles == 0 || cycle < static_cast<uint64_t>(options.cycles); ++cycle) {
+    for (const auto& [bytes, c] : cases) {
+      if (!GYRE_TRY(limit.goes_on(first.bootstrap()))) return rows;
+      events.on_start(bytes);
+      Row row = GYRE_TRY(measure(communicators, options, c, memory, limit));
+      row.asked_bytes = bytes;
+      row.cycle = cycle;
+      if (events.predict) row.predicted_us = events.predict(c);
+      GYRE_TRY(events.on_row(row));
+      ++rows;
     }
   }
-  return {};
+  return rows;
 }
 
 }  // namespace gyre::perf

@@ -2,6 +2,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -47,6 +48,7 @@ Status take(engine::Communicator& communicator, const MeasureCommand& command, i
   const auto sizes = GYRE_TRY(sizes_of(command.sizes));
   const SweepBuffer input = GYRE_TRY(SweepBuffer::allocate(sizes.back() + guard_bytes));
   const SweepBuffer output = GYRE_TRY(SweepBuffer::allocate(sizes.back() + guard_bytes));
+  TimeLimit unlimited;
   for (const size_t bytes : sizes) {
     const Case c = case_of(benchmark_of(Collective::all_reduce), ranks, bytes, DataType::float32, ReduceOp::sum, 0);
     const Place place = out_of_place(c, communicator.rank(), input.data(), output.data());
@@ -59,7 +61,7 @@ Status take(engine::Communicator& communicator, const MeasureCommand& command, i
       for (size_t i = 0; i < all.size(); ++i) {  // rounds of all, so that what disturbs the machine for a while disturbs all alike
         communicator.prefer(all[i]);
         Measured measured;
-        GYRE_TRY(time(communicator, c, place, 1, calls(c.bytes()), measured));
+        GYRE_TRY(time(std::array{Lane{&communicator, place}}, c, {.warmup = 1, .iterations = calls(c.bytes())}, unlimited, measured));
         here[i].us.push_back(measured.time_us);
       }
     }

@@ -127,6 +127,16 @@ def number_of_calls():
             check(re.search("call|left", rank.err), f"says nothing about calls\n{stories(ranks)}")
 
 
+def what_decides_the_number_of_calls():
+    """Found before the first call: by -n alone as many would not be made."""
+    for flag, one, other in (("-n", 3, 5), ("-w", 1, 2), ("-c", 1, 2), ("-m", 2, 3), ("-N", 1, 0), ("-z", 1, 3), ("-I", 0, 1),
+                             ("--time-limit", 50, 60)):
+        shared = ["-b", "8", "-e", "8"]
+        all_are_told([[*shared, flag, one], [*shared, flag, other], [*shared, flag, one]], {"GYRE_TRANSPORT": "shm"},
+                     f"rank 1 has {flag} {other}, rank 0 has {one}")
+    all_are_told([SAME, [*SAME, "--time-limit", 50]], {"GYRE_TRANSPORT": "shm"}, "rank 1 has --time-limit 50, rank 0 has none")
+
+
 def number_of_sizes():
     """One rank is through and leaves while the other goes on."""
     for env in transports().values():
@@ -150,5 +160,5 @@ def what_may_differ():
 
 
 subjects([collectives, roots, counts_of_every_collective, types_and_operations_of_what_has_a_root, sizes, numbers_of_sizes, types,
-          operations, algorithms, large_sizes, rank_0_alone_differs, all_differ_and_in_everything, number_of_calls, number_of_sizes,
+          operations, algorithms, large_sizes, rank_0_alone_differs, all_differ_and_in_everything, number_of_calls, what_decides_the_number_of_calls, number_of_sizes,
           what_may_differ])

@@ -1,10 +1,12 @@
 """The sweep: nccl-tests' columns and flags, right results for every type, operation, algorithm, transport and number of ranks."""
 import json
 import os
+import re
+import signal
 import tempfile
 
-from system import (BLOCK_PER_RANK, COLLECTIVES, NEVER_IN_PLACE, REDUCING, ROOTED, Skipped, built_in, bus_factor, check, right_rows, run,
-                    subjects, transports)
+from system import (BLOCK_PER_RANK, COLLECTIVES, NEVER_IN_PLACE, REDUCING, ROOTED, Skipped, await_that, built_in, bus_factor, check, free_port, right_rows,
+                    run, start, start_rank, subjects, transports)
 
 TYPES = ["int8", "uint8", "int32", "uint32", "int64", "uint64", "half", "float", "double", "bfloat16", "f8e4m3", "f8e5m2"]
 OPS = ["sum", "prod", "max", "min", "avg"]
@@ -15,6 +17,24 @@ SIZE_OF = {"int8": 1, "uint8": 1, "half": 2, "bfloat16": 2, "int64": 8, "uint64"
 def count_of(collective, ranks, size, kind="float"):
     """Elements that nccl-tests makes of a size: whole ones, as many for each rank."""
     return size // SIZE_OF.get(kind, 4) // (ranks if collective in BLOCK_PER_RANK else 1)
+
+
+class Lines:
+    """A file of --json: what holds for all, the rows, and how it ended; every line is JSON."""
+
+    def __init__(self, path):
+        with open(path, encoding="utf-8") as file:
+            lines = [json.loads(line) for line in file]
+        self.head, self.rows, self.end = lines[0], lines[1:-1], lines[-1]["end"]
+        check(self.end["rows"] == len(self.rows), f"{len(self.rows)} rows, and at the end {self.end}")
+
+
+def with_json(*arguments, env=None):
+    """A run that passes, and what it wrote."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "results.json")
+        done = run(*arguments, "--json", path, env=env).passed()
+        return done, Lines(path)
 
 
 def without_options_but_a_small_end():
@@ -127,33 +147,30 @@ def iterations_and_warmup():
 
 
 def json_has_every_row():
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "results.json")
-        done = run("all_reduce", "-b", "1K", "-e", "64K", "-o", "all", "--ranks", 3, "--json", path, *QUICK).passed()
-        with open(path, encoding="utf-8") as file:
-            written = json.load(file)
+    done, written = with_json("all_reduce", "-b", "1K", "-e", "64K", "-o", "all", "--ranks", 3, *QUICK)
     shown = right_rows(done)
-    results = written["results"]
-    check([(r["bytes"], r["count"], r["type"], r["redop"], r["algorithm"]) for r in results] ==
-          [(r.bytes, r.count, r.type, r.op, r.algorithm) for r in shown], f"other rows than shown: {results}\n{done.story()}")
-    check(written["ranks"] == 3 and written["collective"] == "all_reduce" and "--json" in written["command"], f"{written}")
-    for result in results:
+    check([(r["bytes"], r["count"], r["type"], r["redop"], r["algorithm"]) for r in written.rows] ==
+          [(r.bytes, r.count, r.type, r.op, r.algorithm) for r in shown], f"other rows than shown: {written.rows}\n{done.story()}")
+    head = written.head
+    check(head["ranks"] == 3 and head["collective"] == "all_reduce" and "--json" in head["command"] and head["algorithm"] == "auto", f"{head}")
+    check(head["machine"]["processors"] > 0 and head["gyre"] and head["commit"] and head["date"].endswith("Z"), f"{head}")
+    for result in written.rows:
         for way in (result["out_of_place"], result["in_place"]):
             check(way["wrong"] == 0, f"wrong: {result}")
             bandwidth = result["bytes"] / way["time_us"] / 1e3
             check(abs(way["algbw"] - bandwidth) <= 1e-6 * bandwidth, f"algbw is not bytes / time: {result}")
             check(abs(way["busbw"] - bandwidth * 4 / 3) <= 1e-6 * bandwidth, f"busbw is not 4/3 algbw with 3 ranks: {result}")
-    mean = sum(r["out_of_place"]["busbw"] + r["in_place"]["busbw"] for r in results) / 2 / len(results)
+    mean = sum(r["out_of_place"]["busbw"] + r["in_place"]["busbw"] for r in written.rows) / 2 / len(written.rows)
     check(f"Avg bus bandwidth    : {mean:.4f}" in done.out, f"the mean of busbw is {mean}\n{done.story()}")
+    check(abs(written.end["average_busbw"] - mean) <= 1e-9 * mean and written.end["wrong"] == 0 and written.end["ended_by"] == "last row",
+          f"{written.end}")
 
 
 def json_of_every_collective():
     for collective in COLLECTIVES:
-        with tempfile.NamedTemporaryFile() as file:
-            run(collective, "-b", "12K", "-e", "48K", "--ranks", 3, "--json", file.name, *QUICK).passed()
-            written = json.load(file)
-        check(written["collective"] == collective and len(written["results"]) == 3, f"{written}")
-        for result in written["results"]:
+        _, written = with_json(collective, "-b", "12K", "-e", "48K", "--ranks", 3, *QUICK)
+        check(written.head["collective"] == collective and len(written.rows) == 3, f"{written.head} {written.rows}")
+        for result in written.rows:
             check(result["redop"] == ("sum" if collective in REDUCING else None), f"redop: {result}")
             check(result["root"] == (0 if collective in ROOTED else None), f"root: {result}")
             check((result["in_place"] is None) == (collective in NEVER_IN_PLACE), f"in place: {result}")
@@ -169,9 +186,161 @@ def json_of_every_collective():
 
 
 def json_has_null_for_what_was_not_checked():
-    with tempfile.NamedTemporaryFile() as file:
-        run("all_reduce", "-e", "8", "-c", "0", "--json", file.name, *QUICK).passed()
-        check(json.load(file)["results"][0]["in_place"]["wrong"] is None, "wrong is not null")
+    _, written = with_json("all_reduce", "-e", "8", "-c", "0", *QUICK)
+    check(written.rows[0]["in_place"]["wrong"] is None and written.end["wrong"] is None, "wrong is not null")
+
+
+def json_by_the_name_that_nccl_tests_has():
+    for flag in ("-J", "--output_file"):
+        with tempfile.NamedTemporaryFile(suffix=".json") as file:
+            run("all_reduce", "-e", "8", flag, file.name, *QUICK).passed()
+            check(len(Lines(file.name).rows) == 1, f"{flag}: not one row")
+
+
+def percentiles_of_iterations():
+    flags = ["-b", "1K", "-e", "4K", "--ranks", 3, "-n", 50, "-w", 2]
+    for collective in ("all_reduce", "alltoall"):
+        done, written = with_json(collective, *flags, "-I", 1, "-K", 10, "-m", 2)
+        heads = " ".join(done.out.split())
+        check("time algbw busbw #wrong i_p50 i_p90 i_p99 i_max" in heads, f"no columns\n{done.story()}")
+        lines = [line.split() for line in done.out.splitlines() if line.startswith("  ")]
+        check(len(lines) == len(written.rows) == 3, done.story())
+        for line, row in zip(lines, written.rows):
+            check(len(line) == 24, f"{len(line)} words in {line}")
+            for first, way in ((9, row["out_of_place"]), (17, row["in_place"])):
+                if way is None:
+                    check(line[first:first + 4] == ["N/A"] * 4, f"{line}")
+                    continue
+                of = way["percentiles"]
+                check(of["iterations"] == 3 * 40, f"not 40 iterations of each of 3 ranks: {of}")
+                ascending = [of[key] for key in ("min_us", "p50_us", "p90_us", "p99_us", "max_us")]
+                check(ascending == sorted(ascending) and ascending[0] > 0, f"{of}")
+                check(line[first:first + 4] == [f"{value:.2f}" for value in ascending[1:]], f"{line} is not {of}")
+    check("i_p50" not in run("all_reduce", "-e", "8", "-I", 0, *QUICK).passed().out, "columns that were not asked for")
+
+
+def many_iterations_need_no_more_memory():
+    peaks = []
+    for iterations in (1000, 400000):
+        done = run("all_reduce", "-b", "8", "-e", "8", "-n", iterations, "-I", 1, "-M", 1).passed()
+        peaks.append(float(done.out.split("Peak memory            : ")[1].split()[0]))
+    check(peaks[1] < peaks[0] + 2, f"the most of memory in MiB: {peaks}")
+
+
+def ways_of_blocking_and_averaging():
+    for collective in ("all_reduce", "broadcast", "sendrecv"):
+        for flags in (["-z", 0], ["-z", 1], ["--blocking", 2], ["-z", 3], ["-z", 3, "-a", 0], ["-a", 1], ["-a", 2], ["--average", 3]):
+            done = run(collective, "-b", "1K", "-e", "64K", "-f", 8, "--ranks", 3, *flags, *QUICK)
+            right_rows(done, None)
+            said = f"blocking {flags[1] if flags[0] in ('-z', '--blocking') else 0}, average {flags[-1] if flags[-2] in ('-a', '--average') else 1},"
+            check(said in done.out, f"the head does not say {said}\n{done.story()}")
+
+
+def several_calls_an_iteration():
+    for collective in COLLECTIVES:
+        done, written = with_json(collective, "-b", "8K", "-e", "8K", "--ranks", 3, "-m", 5, *QUICK)
+        right_rows(done)
+        check(written.head["options"]["calls_per_iteration"] == 5 and "agg iters 5," in done.out, done.story())
+
+
+def cycles():
+    done, written = with_json("all_reduce", "-b", "8", "-e", "32", "-N", 3, *QUICK)
+    right_rows(done, [8, 16, 32] * 3)
+    check([row["cycle"] for row in written.rows] == [0] * 3 + [1] * 3 + [2] * 3, f"{written.rows}")
+
+
+def cycles_without_end():
+    """Until it is told to stop; what was written by then can be read."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "results.json")
+        process = start("all_reduce", "-b", "8", "-e", "16", "-N", 0, *QUICK, "--json", path)
+        await_that(lambda: os.path.exists(path) and open(path, encoding="utf-8").read().count("\n") > 20, "no 20 rows")
+        process.send(signal.SIGINT)
+        process.wait()
+        with open(path, encoding="utf-8") as file:
+            whole = [json.loads(line) for line in file if line.endswith("\n")]
+    check({row["bytes"] for row in whole[1:]} == {8, 16} and whole[-1]["cycle"] > 5, f"{whole[-1]}")
+    done, written = with_json("all_reduce", "-b", "8", "-e", "16", "-N", 0, "--time-limit", "0.5", *QUICK)
+    check(len(written.rows) > 4 and f"ended after {len(written.rows)} rows" in done.out, done.story())
+
+
+def misaligned_buffers():
+    for collective in COLLECTIVES:
+        for shift in (1, 3):
+            done = run(collective, "-u", shift, "-d", "all", "-b", "1000", "-e", "70000", "-f", 70, "--ranks", 3, *QUICK)
+            right_rows(done)
+            check(f"unalign {shift}," in done.out, done.story())
+
+
+def several_communicators():
+    for name, env in transports().items():
+        for collective in ("all_reduce", "gather", "sendrecv"):
+            done, written = with_json(collective, "-b", "1K", "-e", "1M", "-f", 32, "--ranks", 3, "--communicators", 3, "-m", 2, *QUICK, env=env)
+            right_rows(done)
+            check(written.head["options"]["communicators"] == 3 and "communicators 3" in done.out, f"{name}\n{done.story()}")
+    port = free_port()
+    ranks = [start_rank(rank, 3, port, "-e", "1K", "--communicators", 4, *QUICK) for rank in range(3)]
+    for rank in ranks:
+        rank.wait().passed()
+    right_rows(ranks[0])
+
+
+def time_limit():
+    """Within a row, within the warm-up, within checks, and between rows; every rank ends by itself with success."""
+    for flags, most_rows in ((["-n", 1 << 30], 1), (["-w", 1 << 30], 1), (["-c", 1 << 30], 1), (["-i", 1], 65000)):
+        done, written = with_json("all_reduce", "-b", "8", "-e", "64K", "--ranks", 3, *flags, "--time-limit", "0.5")
+        check(done.seconds < 20, f"took {done.seconds:.1f} s\n{done.story()}")
+        check(0 < len(written.rows) <= most_rows and written.end["ended_by"] == "time limit", f"{written.end}\n{done.story()}")
+        check(f"# --time-limit 0.5 s: ended after {len(written.rows)} of " in done.out, f"does not say so\n{done.story()}")
+        check("Avg bus bandwidth" in done.out and "0 OK" in done.out, f"no closing lines\n{done.story()}")
+        if most_rows == 1:
+            row = written.rows[0]
+            check(row["cut"] == "time limit" and row["in_place"] is None and "# the row above has " in done.out, f"{row}\n{done.story()}")
+    done, written = with_json("all_reduce", "-e", "64", "--time-limit", "100", *QUICK)
+    right_rows(done, [8, 16, 32, 64])
+    check(written.end["ended_by"] == "last row" and "time-limit" not in done.out.split("\n", 1)[1], done.story())
+    check(all("cut" not in row for row in written.rows), f"{written.rows}")
+
+
+def timeout_of_a_row():
+    done = run("all_reduce", "-b", "8", "-e", "8", "-n", 1 << 30, "-T", 1).failed()
+    check("-T 1: all_reduce of 8 bytes has not ended within 1 s" in done.err, done.story())
+    check(done.seconds < 10, f"took {done.seconds:.1f} s")
+    right_rows(run("all_reduce", "-e", "64", "-T", 50, *QUICK).passed(), [8, 16, 32, 64])
+
+
+def ranks_by_threads_and_gpus():
+    for flags, ranks in ((["-g", 3], 3), (["-t", 2, "-g", 2], 4), (["-t", 1], 1), (["-g", 1], 1), (["--nthreads", 3, "--ranks", 3], 3)):
+        done = run("all_reduce", "-e", "8", *flags, *QUICK).passed()
+        check(f"ranks {ranks}," in done.out, f"{flags}: not {ranks} ranks\n{done.story()}")
+    port = free_port()
+    ranks = [start_rank(rank, 2, port, "-e", "8", "-t", 1, "-g", 1, *QUICK) for rank in range(2)]
+    for rank in ranks:
+        rank.wait().passed()
+    start_rank(0, 2, free_port(), "-g", 2).wait().complains("-g 2", "launcher", "2 times as many")
+
+
+def times_of_day_and_memory():
+    done = run("all_reduce", "-e", "64", "-S", 1, "-M", 1, *QUICK).passed()
+    check(len(re.findall(r" 20\d\d-\d\d-\d\d \d\d:\d\d:\d\d  one_shot$", done.out, re.M)) == 4, f"not four times\n{done.story()}")
+    check(re.search(r"^# Peak memory            : [1-9][\d.]* MiB, rank [01]$", done.out, re.M), done.story())
+
+
+def flags_without_effect_are_taken_with_a_note():
+    for flag, long in (("-p", "--parallel_init"), ("-y", "--stream_null"), ("-x", "--cta_policy"), ("-V", "--device_cta_count"), ("-C", "--report_cputime"), ("-R", "--local_register")):
+        for name in (flag, long):
+            done = run("all_reduce", "-e", "8", name, 1, *QUICK).passed()
+            right_rows(done, [8])
+            check(f"# {flag} 1 has no effect: " in done.out, f"no note\n{done.story()}")
+            check(f"{flag} 0 has" not in run("all_reduce", "-e", "8", name, 0, *QUICK).passed().out, "a note about nothing")
+    for flags in (["-G", 0], ["--cudagraph", 0], ["-D", 0], ["-T", 0], ["-I", 0], ["-K", 0]):
+        right_rows(run("all_reduce", "-e", "8", *flags, *QUICK).passed(), [8])
+
+
+def what_scripts_of_nccl_tests_say():
+    done = run("all_reduce", "-b", "8", "-e", "1K", "-f", 2, "-t", 1, "-g", 2, "-n", 5, "-w", 1, "-m", 1, "-p", 0, "-c", 1, "-o", "sum", "-d", "float",
+               "-z", 0, "-G", 0, "-a", 1, "-C", 0, "-R", 0, "-N", 1).passed()
+    right_rows(done, [8 << i for i in range(8)])
 
 
 def every_algorithm():
@@ -255,7 +424,8 @@ def help_names_every_flag():
         done = run(collective, "--help").passed()
         check(("--op" in done.out) == (collective in REDUCING) and ("--root" in done.out) == (collective in ROOTED), done.story())
     done = run("all_reduce", "--help").passed()
-    for flag in ("-b", "-e", "-f", "-i", "-n", "-w", "-d", "-o", "-c", "--ranks", "--algorithm", "--transport", "--json"):
+    for flag in ("-b", "-e", "-f", "-i", "-n", "-w", "-d", "-o", "-c", "--ranks", "--algorithm", "--transport", "--json", "-t", "-g", "-m", "-N", "-p",
+                 "-z", "-y", "-x", "-V", "-T", "-G", "-C", "-a", "-R", "-D", "-S", "-M", "-J", "-u", "-I", "-K", "--communicators", "--time-limit"):
         check(flag in done.out, f"{flag} is not in the help\n{done.story()}")
     check("gyre " in run("--version").passed().out, "no version")
 
@@ -264,5 +434,8 @@ subjects([every_collective, every_type_and_operation_of_what_reduces, every_type
           json_of_every_collective, every_algorithm_of_every_collective, every_collective_over_every_transport,
           without_options_but_a_small_end, numbers_of_ranks, every_type_and_operation, one_type_and_operation, sizes,
           without_check_nothing_is_called_right, iterations_and_warmup, json_has_every_row, json_has_null_for_what_was_not_checked,
-          every_algorithm, every_transport, the_flag_is_stronger_than_the_environment, two_channels, small_and_few_slots,
-          info_says_who_is_joined_how, options_shows_values_and_origin, help_names_every_flag])
+          json_by_the_name_that_nccl_tests_has, percentiles_of_iterations, many_iterations_need_no_more_memory,
+          ways_of_blocking_and_averaging, several_calls_an_iteration, cycles, cycles_without_end, misaligned_buffers,
+          several_communicators, time_limit, timeout_of_a_row, ranks_by_threads_and_gpus, times_of_day_and_memory,
+          flags_without_effect_are_taken_with_a_note, what_scripts_of_nccl_tests_say, every_algorithm, every_transport,
+          the_flag_is_stronger_than_the_environment, two_channels, small_and_few_slots, info_says_who_is_joined_how, options_shows_values_and_origin, help_names_every_flag])

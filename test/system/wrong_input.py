@@ -12,12 +12,32 @@ def sweep_flags():
             (["-b", "7x"], "7x.*size"), (["-e", ""], "-e|maxbytes"), (["-b", "-1"], "-b|minbytes|-1"), (["-b", "1.5M"], "1.5M"),
             (["-b", "99999999999999999999"], "99999999999999999999"), (["-e", "99999999999G"], "99999999999G"),
             (["-b", "1G", "-e", "1M"], r"-b.*-e"), (["-f", "1"], "-f 1"), (["-f", "0"], "-f 0"), (["-f", "x"], "-f|stepfactor"),
-            (["-i", "1", "-e", "1G"], "-i 1"), (["-i", "k"], "-i|stepbytes"), (["-n", "0"], "-n|iters"), (["-n", "-3"], "-n|iters"),
+            (["-i", "1", "-e", "1G"], "-i 1"), (["-i", "k"], "-i|stepbytes"), (["-n", "0"], "-n,--iters: 0 is not from 1 .*nearest right value is 1$"), (["-n", "-3"], "-n|iters"),
             (["-w", "-1"], "-w|warmup"), (["-c", "-1"], "-c|check"), (["-d", "floaty"], "floaty.*bfloat16"),
             (["-o", "plus"], "plus.*sum"), (["--ranks", "0"], "--ranks"), (["--ranks", "two"], "--ranks"), (["--ranks", "-1"], "--ranks"),
             (["--no-such-flag"], "--no-such-flag"), (["word"], "word"), (["-b"], "-b|minbytes")):
         done = run("all_reduce", *flags).complains(named)
         check("size" not in done.out and "#" not in done.out, f"begins a sweep nevertheless\n{done.story()}")
+
+
+def flags_of_nccl_tests():
+    for flags, named in (
+            (["-m", "0"], "-m.*the nearest right value is 1$"), (["-m", "100000"], "nearest right value is 65536"), (["-m", "x"], "'x' is not a whole number"),
+            (["-N", "-1"], "-N.*nearest right value is 0"), (["-z", "4"], "-z.*nearest right value is 3"), (["-a", "9"], "-a.*nearest right value is 3"),
+            (["-a", "-1"], "-a.*nearest right value is 0"), (["-I", "2"], "-I.*nearest right value is 1"), (["-I", "yes"], "-I.*'yes'"),
+            (["-I", "1", "-K", "20"], "-K 20: .*nearest right value is 19"), (["-K", "5"], "-K 5: .*-I 1"), (["-u", "-1"], "-u.*nearest right value is 0"),
+            (["-t", "0"], "-t.*nearest right value is 1"), (["-g", "0"], "-g.*nearest right value is 1"), (["-g", "8192"], "-g.*nearest right value is 4096"),
+            (["-t", "100", "-g", "100"], "10000 ranks are more than 4096"), (["-t", "2", "-g", "2", "--ranks", "3"], "that is 4 ranks, --ranks says 3"),
+            (["-T", "-1"], "-T.*nearest right value is 0"), (["-T", "1.5"], "-T.*whole number"), (["-S", "2"], "-S.*nearest right value is 1"),
+            (["-M", "2"], "-M.*nearest right value is 1"), (["-p", "2"], "-p.*nearest right value is 1"), (["-C", "7"], "-C.*nearest right value is 1"),
+            (["-y", "2"], "-y.*nearest right value is 1"), (["-x", "3"], "-x.*nearest right value is 2"), (["-V", "999"], "-V.*nearest right value is 128"),
+            (["-G", "1"], "-G.*refused: .*CUDA graph.*nearest right value is 0"), (["-G", "x"], "-G.*'x'"),
+            (["-R", "2"], "-R.*refused: .*symmetric.*nearest right value is 1"), (["-D", "1"], "-D.*refused: .*device.*nearest right value is 0"),
+            (["--communicators", "0"], "--communicators.*nearest right value is 1"), (["--communicators", "65"], "nearest right value is 64"),
+            (["--time-limit", "0"], "--time-limit.*'0'"), (["--time-limit", "-3"], "--time-limit"), (["--time-limit", "1m"], "--time-limit.*'1m'.*such as 30"),
+            (["--time-limit", "nan"], "--time-limit.*'nan'"), (["-J", "/no/such/folder/x.json"], "/no/such/folder/x.json")):
+        done = run("all_reduce", *flags).complains(named)
+        check("#" not in done.out, f"begins a sweep nevertheless\n{done.story()}")
 
 
 def roots():
@@ -227,7 +247,7 @@ def transports_that_only_some_ranks_have():
         check(said in process.wait(GENEROUS).failed().err, process.story())
 
 
-subjects([roots, grids, flags_that_a_collective_does_not_have, interrupted_while_ranks_start, loopback_between_processes, transports_that_only_some_ranks_have, sweep_flags, names_near_a_right_one, no_command_prints_the_help, json_that_cannot_be_written, options, place_that_makes_no_sense,
+subjects([flags_of_nccl_tests, roots, grids, flags_that_a_collective_does_not_have, interrupted_while_ranks_start, loopback_between_processes, transports_that_only_some_ranks_have, sweep_flags, names_near_a_right_one, no_command_prints_the_help, json_that_cannot_be_written, options, place_that_makes_no_sense,
           root_that_is_no_address, ranks_against_the_launcher, name_that_does_not_resolve, port_in_use, root_that_refuses,
           root_that_cannot_be_reached, root_that_is_another_program, ranks_that_are_missing, rank_that_is_there_twice,
           ranks_that_do_not_agree_on_their_number, options_that_differ, results_that_cannot_be_written,

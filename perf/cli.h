@@ -29,5 +29,6 @@ Subcommand add_regret(CLI::App&);
 Subcommand add_model(CLI::App&);
 Subcommand add_explain(CLI::App&);
 Subcommand add_net(CLI::App&);
+Subcommand add_compare(CLI::App&);
 
 }  // namespace gyre::perf

@@ -26,8 +26,8 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", std::string("gyre ") + std::string(version));
   app.add_flag("--options", options, "Print every GYRE_* option, its value and where that came from");
   std::vector<perf::Subcommand> subcommands = perf::add_sweeps(app);
-  for (const auto add :
-       {perf::add_plan, perf::add_model, perf::add_explain, perf::add_measure, perf::add_fit, perf::add_regret, perf::add_net}) {
+  for (const auto add : {perf::add_plan, perf::add_model, perf::add_explain, perf::add_measure, perf::add_fit, perf::add_regret,
+                         perf::add_compare, perf::add_net}) {
     subcommands.push_back(add(app));
   }
   app.require_subcommand(0, 1);

@@ -30,5 +30,6 @@ Subcommand add_model(CLI::App&);
 Subcommand add_explain(CLI::App&);
 Subcommand add_net(CLI::App&);
 Subcommand add_compare(CLI::App&);
+Subcommand add_report(CLI::App&);
 
 }  // namespace gyre::perf

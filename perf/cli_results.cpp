@@ -27,4 +27,13 @@ Subcommand add_compare(CLI::App& app) {
   return {sub, [command](const Invocation& given) { return compare(*command, given.config); }};
 }
 
+Subcommand add_report(CLI::App& app) {
+  const auto command = std::make_shared<ReportCommand>();
+  CLI::App* sub = app.add_subcommand("report", "Draw results: time and bandwidth over size, a line for each algorithm");
+  sub->add_option("files", command->files, "Files of --json, or of measure")->required();
+  sub->add_option("-o,--output", command->output, "File to write: .html, or .svg for the pictures alone")->required();
+  sub->add_option("--constants", command->constants, "File of constants, for what samples are chosen by, in place of those compiled in");
+  return {sub, [command](const Invocation& given) { return report(*command, given.config); }};
+}
+
 }  // namespace gyre::perf

@@ -54,6 +54,7 @@ def contenders(ranks, gyre, tuned=False):
         mpich("mpich", ranks, crowded),
         Contender("gloo", "tcp", [str(PEERS_BUILD / "peer_gloo"), "-n", str(ranks)], {}),
         Contender("gyre", "shm", [str(gyre), "-n", str(ranks)] + ([] if crowded else ["--bind"]), {}),
+        Contender("gyre-heap", "shm", [str(gyre), "-n", str(ranks), "--heap"] + ([] if crowded else ["--bind"]), {}),
     ]
     if tuned:
         found += [

@@ -98,9 +98,9 @@ inline Timing time_all_reduce(Peer& peer, std::span<float> data, double budget_m
 
 /// The body of every peer's program; returns its exit status.
 inline int measure(Peer& peer, const Options& options) {
-  float* memory = touched_floats(*std::max_element(options.sizes_bytes.begin(), options.sizes_bytes.end()));
+  float* memory = peer.allocate(*std::max_element(options.sizes_bytes.begin(), options.sizes_bytes.end()));
   if (memory == nullptr) {
-    std::perror("mmap of the buffer");
+    std::perror("the buffer");
     return 1;
   }
   if (peer.rank() == 0) std::printf("{\"version\": \"%s\"}\n", peer.version().c_str());

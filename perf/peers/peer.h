@@ -5,6 +5,8 @@
 #include <span>
 #include <string>
 
+#include "perf/peers/machine.h"
+
 namespace gyre::peers {
 
 class Peer {
@@ -18,6 +20,8 @@ class Peer {
   virtual int size() const = 0;
   virtual std::string version() const = 0;
 
+  /// Zeroed memory for all calls, that lives until the process ends; null and errno: none.
+  virtual float* allocate(size_t bytes) { return touched_floats(bytes); }
   /// Before the first call and after the last one on `data`; neither is timed.
   virtual void prepare(std::span<float> /*data*/) {}
   virtual void finish() {}

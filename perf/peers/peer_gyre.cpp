@@ -1,7 +1,8 @@
-// gyre's engine on host buffers, as another peer: peer_gyre -n N --sizes 8,64M
+// gyre's engine on host buffers, as another peer: peer_gyre -n N --sizes 8,64M [--heap]
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <string>
 
@@ -11,6 +12,7 @@
 #include "engine/communicator.h"
 #include "perf/peers/spmd.h"
 #include "transport/door.h"
+#include "transport/shared_heap.h"
 
 namespace gyre::peers {
 namespace {
@@ -24,10 +26,17 @@ namespace {
 
 class Gyre final : public Peer {
  public:
-  Gyre(Member member, std::unique_ptr<engine::Communicator> communicator) : member_(member), communicator_(std::move(communicator)) {}
+  Gyre(Member member, std::unique_ptr<engine::Communicator> communicator, bool heap)
+      : member_(member), communicator_(std::move(communicator)), heap_(heap) {}
   int rank() const override { return member_.rank; }
   int size() const override { return member_.size; }
   std::string version() const override { return "gyre"; }  // `compare` notes the commit
+  float* allocate(size_t bytes) override {
+    if (!heap_) return touched_floats(bytes);
+    const auto memory = transport::SharedHeap::of_process().allocate(bytes);
+    if (!memory) give_up(member_.rank, memory.error());
+    return static_cast<float*>(std::memset(*memory, 0, bytes));  // touched
+  }
   void all_reduce(std::span<float> data) override {
     const engine::Call call{Collective::all_reduce, data.size(), DataType::float32, ReduceOp::sum, 0};
     const Status status = communicator_->run(call, data.data(), data.data());
@@ -40,6 +49,7 @@ class Gyre final : public Peer {
  private:
   Member member_;
   std::unique_ptr<engine::Communicator> communicator_;
+  bool heap_;
 };
 
 Result<std::unique_ptr<engine::Communicator>> join(Member member, const transport::Door& door) {
@@ -49,10 +59,10 @@ Result<std::unique_ptr<engine::Communicator>> join(Member member, const transpor
   return engine::Communicator::create(rendezvous, config);
 }
 
-int run_rank(Member member, const Options& options, const transport::Door& door) {
+int run_rank(Member member, const Options& options, bool heap, const transport::Door& door) {
   auto communicator = join(member, door);
   if (!communicator) give_up(member.rank, communicator.error());
-  Gyre peer(member, *std::move(communicator));
+  Gyre peer(member, *std::move(communicator), heap);
   const int status = measure(peer, options);
   member.barrier();  // nobody leaves while another rank still works
   return status;
@@ -65,6 +75,8 @@ int main(int argc, char** argv) {
   gyre::peers::Options options;
   CLI::App app{"Times gyre's all-reduce on host buffers"};
   gyre::peers::add_options(app, options);
+  bool heap = false;
+  app.add_flag("--heap", heap, "Buffers from gyre's shared heap, which all ranks map");
   CLI11_PARSE(app, argc, argv);
   auto door = gyre::transport::open_door();
   if (!door) {
@@ -72,5 +84,5 @@ int main(int argc, char** argv) {
     return 1;
   }
   return gyre::peers::run_ranks(options.ranks, options.bind,
-                                [&](gyre::peers::Member member) { return gyre::peers::run_rank(member, options, *door); });
+                                [&](gyre::peers::Member member) { return gyre::peers::run_rank(member, options, heap, *door); });
 }

@@ -1,8 +1,10 @@
-"""From measurements to figures: medians per contender, and the ratio of each round between its best peer and gyre."""
+"""From measurements to figures: medians per contender, and the ratio of each round between its best peer and gyre, on ordinary buffers and
+on those of gyre's shared heap."""
 import collections
 import statistics
 
-Summary = collections.namedtuple("Summary", "ranks bytes medians best_peer ratios rounds")
+OURS = ("gyre", "gyre-heap")
+Summary = collections.namedtuple("Summary", "ranks bytes medians best_peer ratios rounds")  # ratios: by ours
 
 
 def summarize(rows):
@@ -16,24 +18,27 @@ def summarize(rows):
 
 def summary_of(point, rounds):
     times = collections.defaultdict(list)
-    ratios = []
+    ratios = {ours: [] for ours in OURS}
     for of_contender in rounds.values():
         for contender, us in of_contender.items():
             times[contender].append(us)
-        peers = [us for contender, us in of_contender.items() if contender != "gyre"]
-        if peers and "gyre" in of_contender:
-            ratios.append(min(peers) / of_contender["gyre"])
+        peers = [us for contender, us in of_contender.items() if contender not in OURS]
+        for ours in OURS:
+            if peers and ours in of_contender:
+                ratios[ours].append(min(peers) / of_contender[ours])
     medians = {contender: statistics.median(of) for contender, of in times.items()}
-    best = min((c for c in medians if c != "gyre"), key=medians.get, default=None)
+    best = min((c for c in medians if c not in OURS), key=medians.get, default=None)
     return Summary(*point, medians, best, ratios, len(rounds))
 
 
 def row_of(summary):
     row = {"kind": "summary", "ranks": summary.ranks, "bytes": summary.bytes, "rounds": summary.rounds,
            "median_us": summary.medians, "best_peer": summary.best_peer}
-    if summary.ratios:
-        row |= {"ratio_median": statistics.median(summary.ratios), "ratio_min": min(summary.ratios), "ratio_max": max(summary.ratios),
-                "ratio_rounds": len(summary.ratios)}
+    for ours, ratios in summary.ratios.items():
+        if ratios:
+            prefix = "" if ours == "gyre" else "heap_"
+            row |= {f"{prefix}ratio_median": statistics.median(ratios), f"{prefix}ratio_min": min(ratios),
+                    f"{prefix}ratio_max": max(ratios), f"{prefix}ratio_rounds": len(ratios)}
     return row
 
 
@@ -50,10 +55,12 @@ def microseconds(us):
 
 def table(summaries, names):
     """Markdown; also what is printed. Times are medians over rounds, in us."""
-    head = ["ranks", "size", *names, "best peer", "ratio", "min..max", "rounds"]
+    head = ["ranks", "size", *names, "best peer", "ratio", "min..max", "heap ratio", "min..max", "rounds"]
     lines = [head, ["---"] * len(head)]
     for s in summaries:
-        ratio = [f"{statistics.median(s.ratios):.2f}", f"{min(s.ratios):.2f}..{max(s.ratios):.2f}"] if s.ratios else ["-", "-"]
+        ratio = []
+        for ratios in s.ratios.values():
+            ratio += [f"{statistics.median(ratios):.2f}", f"{min(ratios):.2f}..{max(ratios):.2f}"] if ratios else ["-", "-"]
         cells = [microseconds(s.medians.get(name)) for name in names]
         lines.append([str(s.ranks), human(s.bytes), *cells, s.best_peer or "-", *ratio, str(s.rounds)])
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)

@@ -118,7 +118,7 @@ TEST_CASE("direct all-reduces are right for all types and operations") {
     INFO(ranks << " ranks");
     CHECK(first_wrong(run_ranks(ranks, over_shm, [](Communicator& communicator) {
             std::string wrong;
-            for (const size_t count : {7, 600, 20001}) {
+            for (const size_t count : std::initializer_list<size_t>{7, 600, 20001}) {
               if (wrong.empty()) wrong = direct_types_right(communicator, count);
             }
             return wrong;
@@ -129,7 +129,7 @@ TEST_CASE("direct all-reduces are right for all types and operations") {
 TEST_CASE("a direct all-reduce gives the same bits on all ranks") {
   for (const bool in_heap : {false, true}) {
     for (const ReduceOp op : {ReduceOp::sum, ReduceOp::avg}) {
-      for (const size_t count : {5, 2000, 40000}) {
+      for (const size_t count : std::initializer_list<size_t>{5, 2000, 40000}) {
         const auto words =
             run_ranks(3, over_shm, [&](Communicator& communicator) { return direct_bits(communicator, count, op, in_heap); });
         INFO(count << " " << name(op) << (in_heap ? " in heaps" : ""));
@@ -214,7 +214,7 @@ TEST_CASE("ordered direct reductions are the canonical tree's, wherever the buff
     CHECK(first_wrong(run_ranks(ranks, ordered, [&](Communicator& communicator) -> std::string {
             for (const DataType type : {DataType::float32, DataType::float16, DataType::bfloat16, DataType::float8e5m2, DataType::int32}) {
               for (const ReduceOp op : {ReduceOp::sum, ReduceOp::avg, ReduceOp::prod}) {
-                for (const size_t count : {9, 3000, 50000}) {
+                for (const size_t count : std::initializer_list<size_t>{9, 3000, 50000}) {
                   const size_t bytes = count * size_of(type);
                   std::vector<std::vector<std::byte>> inputs;
                   std::vector<const void*> all;

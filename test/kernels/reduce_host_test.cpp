@@ -281,9 +281,9 @@ TEST_CASE("copy moves bytes, and none from nowhere", "[kernels]") {
 TEST_CASE("copy_away moves any number of bytes from and to any alignment, and touches nothing else") {
   std::vector<std::byte> from(9100), to(9300);
   for (size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::byte>(i * 7 + 1);
-  for (const size_t bytes : {0, 1, 63, 64, 1025, 8191, 8192, 8193, 8255, 9001}) {
-    for (const size_t source : {0, 1, 32, 63}) {
-      for (const size_t sink : {0, 1, 8, 31, 33, 63, 64}) {
+  for (const size_t bytes : std::initializer_list<size_t>{0, 1, 63, 64, 1025, 8191, 8192, 8193, 8255, 9001}) {
+    for (const size_t source : std::initializer_list<size_t>{0, 1, 32, 63}) {
+      for (const size_t sink : std::initializer_list<size_t>{0, 1, 8, 31, 33, 63, 64}) {
         std::fill(to.begin(), to.end(), std::byte{0xee});
         copy_away(to.data() + 64 + sink, from.data() + source, bytes);
         fence_away();

@@ -58,7 +58,7 @@ TEST_CASE("a line and a slot are free again when every rank is done with the cal
     CHECK(boards[0]->line(ahead + 1, bytes) != nullptr);
     CHECK(boards[0]->line(ahead + 2, bytes) == nullptr);
     // Who shows a call is done with those before.
-    for (const size_t rank : {1, 2}) {
+    for (const size_t rank : std::initializer_list<size_t>{1, 2}) {
       REQUIRE(boards[rank]->line(3, bytes) != nullptr);
       boards[rank]->publish(3, 3);
       REQUIRE(boards[0]->arrived(static_cast<Rank>(rank), 3) != nullptr);

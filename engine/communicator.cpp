@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
+#include <thread>
 
 #include "base/hash.h"
 #include "base/log.h"
@@ -13,6 +15,7 @@ namespace gyre::engine {
 namespace {
 
 constexpr size_t plans_kept = 64;
+constexpr auto release_time = std::chrono::seconds(1);
 constexpr int free_spins = 300, crowded_spins = 4;
 constexpr uint64_t refused_word = 0x72656675736564;  // in place of a plan's hash
 
@@ -151,15 +154,15 @@ Status Communicator::run(const Call& call, const void* input, void* output) {
   // messages of two equal calls are not taken for each other.
   past_ = mix(past_ ^ hash);
   bootstrap_->made(number, hash);
-  const uint64_t word = mix(past_ + number * 0x9e3779b97f4a7c15);
+  const Identity identity{number, mix(past_ + number * 0x9e3779b97f4a7c15), hash, &plan.text()};
   if (plan.direct) {
-    direct_->bind(*plan.direct, number, word, hash, plan.text(), buffers);
+    direct_->bind(*plan.direct, identity, buffers);
     const Status status = executor_.run(*direct_);
     if (!status) give_up(status.error());
     if (!status || !direct_->declined()) return status;
     if (plan.messages == nullptr) plan.messages = GYRE_TRY(by_messages(plan.call));
   }
-  machines_.bind(*plan.messages, number, word, buffers);
+  machines_.bind(*plan.messages, identity, buffers);
   Status status = executor_.run(machines_);
   if (!status) give_up(status.error());
   return status;
@@ -187,6 +190,9 @@ Status Communicator::exchange(std::span<const Transfer> transfers) {
 // Messages may still be under way from and to the user's memory, and end only with the connections: before the user has it back.
 void Communicator::give_up(const Error& error) {
   broken_ = error;
+  // Memory that others have mapped can't be taken from them; those that live are done with it soon, or learn of the error.
+  const auto limit = std::chrono::steady_clock::now() + release_time;
+  while (direct_ != nullptr && !direct_->released() && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
   for (const Backend& backend : connections_.backends) {
     if (backend.worker != nullptr) backend.worker->abandon();
   }

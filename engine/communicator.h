@@ -37,7 +37,8 @@ class Communicator {
 
   /// Runs a collective, which all ranks call alike. Buffers are NCCL's (schedule/layout.h), and so is what in place means; a buffer that
   /// this rank does not have is not looked at. Blocks until the result is there and the buffers are free. Same call, same number of
-  /// ranks: the same bits in every run.
+  /// ranks, buffers of the same kind (transport::SharedHeap's or not): the same bits in every run. After an error that concerns the job
+  /// other ranks may touch buffers of the shared heap until they have ended.
   Status run(const Call&, const void* input, void* output);
   /// output = the reduction of all ranks' `count` elements at input. Same bits on every rank.
   Status all_reduce(const void* input, void* output, size_t count, DataType type, ReduceOp op) {

@@ -33,14 +33,11 @@ Direct::Direct(Rank rank, std::unique_ptr<Board> board, int spins)
       shown_(static_cast<size_t>(board_->ranks())),
       reachable_(static_cast<size_t>(board_->ranks())) {}
 
-void Direct::bind(const DirectPlan& plan, uint64_t call, uint64_t word, uint64_t hash, const std::string& text, const Buffers& buffers) {
+void Direct::bind(const DirectPlan& plan, const Identity& call, const Buffers& buffers) {
   plan_ = &plan;
   form_ = nullptr;
   layout_ = (plan.staged ? plan.staged : plan.mapped)->schedule->layout;
   call_ = call;
-  word_ = word;
-  hash_ = hash;
-  text_ = &text;
   element_ = size_of(plan.call.type);
   reachable_[static_cast<size_t>(rank_)] = {static_cast<const std::byte*>(buffers.input), static_cast<std::byte*>(buffers.output)};
   ++sequence_;
@@ -89,7 +86,7 @@ bool Direct::show() {
     show_places(*line);
   }
   kernels::fence_away();
-  board_->publish(sequence_, word_);
+  board_->publish(sequence_, call_.word);
   return true;
 }
 
@@ -103,10 +100,12 @@ void Direct::show_places(Board::Line& line) {
   all_in_heaps_ = any_in_heap_ = (in == 0 || shown.input_segment != 0) && (out == 0 || shown.output_segment != 0);
   shown.in_heap = all_in_heaps_ ? 1 : 0;
   static_assert(sizeof(HeapNews) <= Board::room_bytes && sizeof(Shown) <= Board::line_bytes);
+  auto* news = reinterpret_cast<HeapNews*>(board_->beside(rank_, sequence_, sizeof(HeapNews)));  // where no copy is shown
   if (all_in_heaps_) {
-    auto& news = *reinterpret_cast<HeapNews*>(board_->beside(rank_, sequence_, sizeof(HeapNews)));
-    shown.has_news = memory_.tell(shown.input_segment, shown.output_segment, news) ? 1 : 0;
-  } else if (plan_->staged) {
+    shown.has_news = memory_.tell(shown.input_segment, shown.output_segment, *news) ? 1 : 0;
+  } else if (!plan_->staged) {
+    shown.has_news = memory_.tell(0, 0, *news) ? 1 : 0;
+  } else {
     kernels::copy_away(board_->beside(rank_, sequence_, in), own.input, in);
   }
   std::memcpy(line.data, &shown, sizeof shown);
@@ -125,7 +124,7 @@ bool Direct::meet() {
 // False: it shows another call.
 bool Direct::look(Rank peer, const Board::Line& line) {
   const auto index = static_cast<size_t>(peer);
-  if (line.word != word_) {
+  if (line.word != call_.word) {
     stranger_ = peer;
     return false;
   }
@@ -178,12 +177,19 @@ bool Direct::leave() {
   return true;
 }
 
+bool Direct::released() {
+  if (plan_ == nullptr || !plan_->mapped || !any_in_heap_) return true;
+  return std::all_of(plan_->mapped->users.begin(), plan_->mapped->users.end(),
+                     [&](Rank user) { return board_->finished(user, sequence_); });
+}
+
 std::vector<Rank> Direct::awaited() const {
   if (stage_ == Stage::show) return others_;
   return next_ < awaited_->size() ? std::vector<Rank>{(*awaited_)[next_]} : std::vector<Rank>{};
 }
 
 std::string Direct::where() const {
+  if (wrong_) return fmt::format("to reach rank {}'s memory", stranger_);
   if (stage_ == Stage::show) return "for ranks to be done with earlier calls";
   const auto peers = awaited();
   if (peers.empty()) return "to go on";

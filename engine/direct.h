@@ -1,8 +1,10 @@
 // Collectives between ranks of one host that read and write each other's memory (schedule/direct.h), meeting on a board. Each rank shows
-// where its buffers lie, or a copy of its input, where that fits. Then all choose alike:
-//   mapped:   everybody's buffers lie in shared heaps; each rank does its share of the work on everybody's memory, and waits until all
-//   have; staged:   everybody has shown a copy; each rank reads the others' and writes its own output; across:   as mapped, but the kernel
-//   moves the bytes between processes, where it allows that and they are many; declined: else, messages carry the call.
+// where its buffers lie, or a copy of its input, where that fits. Then all choose alike.
+//
+// Mapped, when everybody's buffers lie in shared heaps: each rank does its share of the work on everybody's memory, and waits until all
+// have. Staged, when everybody has shown a copy: each rank reads the others' and writes its own output. Else all decline, and messages
+// carry the call.
+//
 // Used by one thread; a run allocates nothing, but for memory that a call names for the first time. It must not know how to wait.
 #pragma once
 #include <memory>
@@ -24,17 +26,18 @@ class Direct final : public Work {
 
   /// Groups that run between the collectives; it must outlive this.
   void between(const Work& groups) { groups_ = &groups; }
-  /// Prepares run number `call`. `word`: what all ranks must show. `text`, `hash`: of the plan by which ranks know the call.
-  void bind(const DirectPlan&, uint64_t call, uint64_t word, uint64_t hash, const std::string& text, const Buffers&);
+  void bind(const DirectPlan&, const Identity&, const Buffers&);
   /// After a run: nothing was done, on any rank.
   bool declined() const { return declined_; }
+  /// After a run that failed: no other rank touches this rank's memory any more, as far as it says so.
+  bool released();
 
   Moved move() override;
   Rank stranger() const override { return stranger_; }
   std::optional<Error> wrong() const override { return wrong_; }
   std::vector<Rank> awaited() const override;
   std::string where() const override;
-  Description description() const override { return {call_, hash_, *text_}; }
+  Description description() const override { return {call_.number, call_.plan, *call_.text}; }
   std::vector<transport::Pair> pairs() const override { return groups_ != nullptr ? groups_->pairs() : std::vector<transport::Pair>(); }
 
  private:
@@ -42,7 +45,7 @@ class Direct final : public Work {
   // Where a call could be mapped, the line says this, and what lies behind the line is news, or else the input.
   struct Shown {
     uint64_t input = 0, output = 0;  // addresses in the process that shows them
-    uint32_t input_segment = 0, output_segment = 0;
+    uint64_t input_segment = 0, output_segment = 0;
     uint8_t in_heap = 0, has_news = 0;
   };
 
@@ -72,8 +75,7 @@ class Direct final : public Work {
   const DirectPlan* plan_ = nullptr;
   const DirectForm* form_ = nullptr;  // that was chosen
   schedule::Layout layout_;           // its chunks are not looked at
-  const std::string* text_ = nullptr;
-  uint64_t call_ = 0, word_ = 0, hash_ = 0;
+  Identity call_;
   size_t element_ = 1;
   Stage stage_ = Stage::done;
   const std::vector<Rank>* awaited_ = nullptr;

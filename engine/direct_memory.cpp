@@ -7,7 +7,7 @@
 
 namespace gyre::engine {
 
-uint32_t DirectMemory::segment(const void* data, size_t bytes) {
+uint64_t DirectMemory::segment(const void* data, size_t bytes) {
   const auto& heap = transport::SharedHeap::of_process();
   if (const uint64_t now = heap.changes(); now != changes_) {
     changes_ = now;
@@ -15,13 +15,13 @@ uint32_t DirectMemory::segment(const void* data, size_t bytes) {
   }
   if (changes_ == 0) return 0;  // nothing was ever allocated there
   for (const Segment& segment : latest_) {
-    if (segment.number != 0 && segment.holds(data, bytes)) return static_cast<uint32_t>(segment.number);
+    if (segment.number != 0 && segment.holds(data, bytes)) return segment.number;
   }
   const auto found = heap.find(data, bytes);
   if (!found) return 0;
   latest_[next_latest_] = *found;
-  next_latest_ = 1 - next_latest_;
-  return static_cast<uint32_t>(found->number);
+  next_latest_ = (next_latest_ + 1) % std::size(latest_);
+  return found->number;
 }
 
 bool DirectMemory::told(uint64_t segment) const { return std::find(told_.begin(), told_.end(), segment) != told_.end(); }
@@ -40,14 +40,16 @@ bool DirectMemory::tell(uint64_t a, uint64_t b, HeapNews& news) {
     added.address[address.copy(added.address, sizeof added.address - 1)] = 0;
     told_.push_back(number);
   }
-  if (news.added_count == 0) return false;
   // What was released since peers have mapped it takes memory until they hear of it.
-  std::erase_if(told_, [&](uint64_t segment) {
-    if (news.gone_count == HeapNews::most || heap.segment(segment)) return false;
-    news.gone[news.gone_count++] = segment;
-    return true;
-  });
-  return true;
+  if (const uint64_t now = heap.changes(); now != told_changes_) {
+    std::erase_if(told_, [&](uint64_t segment) {
+      if (news.gone_count == HeapNews::most || heap.segment(segment)) return false;
+      news.gone[news.gone_count++] = segment;
+      return true;
+    });
+    if (news.gone_count < HeapNews::most) told_changes_ = now;  // else more may be gone
+  }
+  return news.added_count != 0 || news.gone_count != 0;
 }
 
 void DirectMemory::hear(Rank peer, const HeapNews& news) {

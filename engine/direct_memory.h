@@ -29,8 +29,8 @@ class DirectMemory {
   explicit DirectMemory(int ranks) : peers_(static_cast<size_t>(ranks)) {}
 
   /// The segment of this rank's heap in which its memory lies; 0: none.
-  uint32_t segment(const void* data, size_t bytes);
-  /// Writes the news that peers must know to map these segments; false where there are none.
+  uint64_t segment(const void* data, size_t bytes);
+  /// Writes the news that peers must know to map these segments (0: none), and which are gone; false where there are none.
   bool tell(uint64_t a, uint64_t b, HeapNews& news);
 
   /// Takes down what a peer tells of, and lets go of what is gone.
@@ -48,8 +48,9 @@ class DirectMemory {
 
   bool told(uint64_t segment) const;
 
-  uint64_t changes_ = 0;
-  Segment latest_[2];  // found last, so that a repeated call takes no lock
+  uint64_t changes_ = 0;       // of the heap, when latest_ was true
+  uint64_t told_changes_ = 0;  // when what is gone was looked for
+  Segment latest_[4];          // found last, so that a repeated call takes no lock
   size_t next_latest_ = 0;
   std::vector<uint64_t> told_;                    // segments of ours that peers know
   std::vector<std::map<uint64_t, Known>> peers_;  // by segment

@@ -104,6 +104,9 @@ void Executor::describe(const Work& work, bool urgent) {
 // Calls differ, or rank 0 asks because they may: say in which call we are and wait for the verdict.
 Error Executor::settle(const Work& work) {
   if (const auto wrong = work.wrong()) {
+    // What can't be reached usually belongs to a rank that is gone, and the watch over ranks knows more about that.
+    const Error* failure = wrong->code == Code::remote ? bootstrap_.wait_for_failure(left_time) : nullptr;
+    if (failure != nullptr) return explain(*failure, work);
     bootstrap_.fail(*wrong);
     return explain(*wrong, work);
   }

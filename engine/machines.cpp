@@ -22,7 +22,7 @@ std::string in_words(const schedule::Blocked& blocked) {
 
 }  // namespace
 
-void Machines::bind(const Plan& plan, uint64_t call, uint64_t word, const Buffers& buffers) {
+void Machines::bind(const Plan& plan, const Identity& call, const Buffers& buffers) {
   plan_ = &plan;
   call_ = call;
   std::byte* memory = scratch(plan.scratch_bytes());
@@ -34,7 +34,7 @@ void Machines::bind(const Plan& plan, uint64_t call, uint64_t word, const Buffer
     }
     for (uint32_t strand = 0; strand < plan.schedule().strands; ++strand) {
       running_.push_back(strands[strand].get());
-      running_.back()->bind(plan, word, buffers, memory);
+      running_.back()->bind(plan, call.word, buffers, memory);
     }
   }
 }

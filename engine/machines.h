@@ -16,14 +16,14 @@ class Machines final : public Work {
   /// Groups that run between the collectives; it must outlive this. Told of when a collective waits.
   void between(const Work& groups) { groups_ = &groups; }
 
-  /// Prepares run number `call` of a plan, which has no more channels than there are. `word`: its messages'.
-  void bind(const Plan&, uint64_t call, uint64_t word, const Buffers&);
+  /// Prepares a run of a plan, which has no more channels than there are.
+  void bind(const Plan&, const Identity&, const Buffers&);
 
   Moved move() override;
   Rank stranger() const override;
   std::vector<Rank> awaited() const override;
   std::string where() const override;
-  Description description() const override { return {call_, plan_->hash(), plan_->text()}; }
+  Description description() const override { return {call_.number, call_.plan, *call_.text}; }
   std::vector<transport::Pair> pairs() const override { return groups_ != nullptr ? groups_->pairs() : std::vector<transport::Pair>(); }
 
  private:
@@ -43,7 +43,7 @@ class Machines final : public Work {
   size_t scratch_bytes_ = 0;
   const Work* groups_ = nullptr;
   const Plan* plan_ = nullptr;
-  uint64_t call_ = 0;
+  Identity call_;
 };
 
 }  // namespace gyre::engine

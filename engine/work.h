@@ -10,6 +10,14 @@
 
 namespace gyre::engine {
 
+/// A call as all ranks must know it, whatever carries it.
+struct Identity {
+  uint64_t number = 0;  ///< of calls so far
+  uint64_t word = 0;    ///< that goes with all that ranks show or send
+  uint64_t plan = 0;    ///< hash of the text
+  const std::string* text = nullptr;
+};
+
 class Work {
  public:
   Work() = default;

@@ -5,7 +5,7 @@
 namespace gyre::transport {
 
 SharedHeap& SharedHeap::of_process() {
-  static SharedHeap heap;
+  static auto& heap = *new SharedHeap;  // never destroyed: threads and static objects may use it to the very end
   return heap;
 }
 

@@ -1,5 +1,6 @@
 // Memory that the other ranks of a host can map: what is allocated here lies in a file of its own, a segment, which peers open when a call
-// first names it. One heap per process. Safe from any thread. It must not know: communicators, ranks.
+// first names it. One heap per process; a forked child shares it with its parent. Safe from any thread. It must not know: communicators,
+// ranks.
 #pragma once
 #include <atomic>
 #include <map>

@@ -21,6 +21,7 @@ struct Header {
   uint64_t secret;
   uint64_t bytes;
 };
+constexpr int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 constexpr char magic[8] = {'g', 'y', 'r', 'e', 's', 'h', 'm', '1'};
 
 Result<std::byte*> map(int fd, size_t bytes) {
@@ -47,10 +48,12 @@ bool parse(std::string_view text, Address& address) {
 
 Result<std::unique_ptr<SharedMemory>> SharedMemory::create(size_t bytes) {
   const size_t mapped = header_bytes + bytes;
-  UniqueFd fd(memfd_create("gyre", MFD_CLOEXEC));
+  UniqueFd fd(memfd_create("gyre", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd) return Error{Code::system, fmt::format("shm: memfd_create: {}", errno_text(errno))};
   if (ftruncate(fd.get(), static_cast<off_t>(mapped)) != 0)
     return Error{Code::system, fmt::format("shm: {} bytes: {}", mapped, errno_text(errno))};
+  // A file that shrank would be a bus error in all that have mapped it.
+  if (fcntl(fd.get(), F_ADD_SEALS, seals) != 0) return Error{Code::system, fmt::format("shm: cannot seal: {}", errno_text(errno))};
   std::byte* base = GYRE_TRY(map(fd.get(), mapped));
   Header header{{}, 0, mapped};
   std::memcpy(header.magic, magic, sizeof magic);
@@ -68,11 +71,11 @@ Result<std::unique_ptr<SharedMemory>> SharedMemory::open(std::string_view text) 
   struct stat status {};
   const std::string stranger = fmt::format("shm: {} is not the peer's memory (another container's process number?)", path);
   if (fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode) || static_cast<uint64_t>(status.st_size) != address.bytes ||
-      address.bytes < header_bytes) {
+      address.bytes < header_bytes || (fcntl(fd.get(), F_GET_SEALS) & seals) != seals) {
     return Error{Code::remote, stranger};
   }
   std::byte* base = GYRE_TRY(map(fd.get(), address.bytes));
-  std::unique_ptr<SharedMemory> memory(new SharedMemory(std::move(fd), base, address.bytes));
+  std::unique_ptr<SharedMemory> memory(new SharedMemory(UniqueFd(), base, address.bytes));
   Header header{};
   std::memcpy(&header, base, sizeof header);
   if (std::memcmp(header.magic, magic, sizeof magic) != 0 || header.secret != address.secret || header.bytes != address.bytes) {

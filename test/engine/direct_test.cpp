@@ -243,3 +243,24 @@ TEST_CASE("ordered direct reductions are the canonical tree's, wherever the buff
           })) == "");
   }
 }
+
+TEST_CASE("peers hear once of memory that they need, and once that it is gone, whatever is used then") {
+  DirectMemory memory(2);
+  auto& heap = SharedHeap::of_process();
+  void* first = *heap.allocate(100);
+  void* second = *heap.allocate(100);
+  const uint64_t a = memory.segment(first, 100);
+  const uint64_t b = memory.segment(second, 100);
+  HeapNews news;
+  CHECK(memory.tell(a, b, news));
+  CHECK(news.added_count == 2);
+  CHECK(!memory.tell(a, b, news));
+  CHECK(heap.release(first));
+  CHECK(memory.segment(first, 100) == 0);
+  CHECK(memory.tell(0, 0, news));
+  CHECK(news.added_count == 0);
+  REQUIRE(news.gone_count == 1);
+  CHECK(news.gone[0] == a);
+  CHECK(!memory.tell(b, b, news));
+  CHECK(heap.release(second));
+}

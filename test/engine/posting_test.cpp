@@ -64,7 +64,7 @@ std::string run_rank(Rank rank, int ranks, const Plan& plan, Addresses& addresse
     std::vector<float> output(call.count, -1);
     perf::fill_input(input.data(), call.count, call.type, call.op, rank, ranks);
     std::vector<float>& result = word % 2 == 0 ? input : output;
-    machines.bind(plan, word, word, {input.data(), result.data()});
+    machines.bind(plan, {word, word, plan.hash(), &plan.text()}, {input.data(), result.data()});
     for (Work::Moved moved; !moved.done;) {
       moved = machines.move();
       if (worker->progress() == 0 && !moved.any) std::this_thread::yield();

@@ -1,6 +1,11 @@
 #include "transport/shared_heap.h"
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
 #include <cstring>
+#include <filesystem>
 
 #include "test/catch.h"
 #include "test/text.h"
@@ -62,4 +67,20 @@ TEST_CASE("what the shared heap has not given cannot be released") {
   CHECK(heap.release(data));
   CHECK(contains(error_of(heap.release(data)), "or was released already"));
   CHECK(contains(error_of(Status(heap.allocate(SIZE_MAX).error())), "are too many"));
+}
+
+TEST_CASE("opened memory holds no descriptor, and nobody can shrink it") {
+  const auto memory = *SharedMemory::create(8192);
+  const auto descriptors = [] {
+    const std::filesystem::directory_iterator files("/proc/self/fd");
+    return std::distance(begin(files), end(files));
+  };
+  const auto before = descriptors();
+  const auto opened = SharedMemory::open(memory->address());
+  REQUIRE(opened);
+  CHECK(descriptors() == before);
+  const std::string address = memory->address();
+  const std::string descriptor = address.substr(address.find(':') + 1, address.find(':', address.find(':') + 1) - address.find(':') - 1);
+  CHECK(ftruncate(static_cast<int>(std::stoul(descriptor, nullptr, 16)), 4096) == -1);
+  CHECK(errno == EPERM);
 }

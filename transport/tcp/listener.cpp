@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -13,6 +14,12 @@ namespace {
 // Strangers that say nothing hold a descriptor each: so many at most, and so long. Who has the address greets at once.
 constexpr size_t most_silent = 64;
 constexpr std::chrono::seconds silence_limit{10}, limit_in_a_crowd{1};
+
+// Errors of accept(2) that are of the connection, not of the listener.
+bool of_a_stranger(int error) {
+  constexpr int errors[] = {EINTR, ECONNABORTED, ENETDOWN, EPROTO, ENOPROTOOPT, EHOSTDOWN, ENONET, EHOSTUNREACH, EOPNOTSUPP, ENETUNREACH};
+  return std::find(std::begin(errors), std::end(errors), error) != std::end(errors);
+}
 
 }  // namespace
 
@@ -30,7 +37,7 @@ Status TcpListener::take_arrivals(std::chrono::steady_clock::time_point now) {
   for (const ListeningSocket& socket : sockets_) {
     while (arrivals_.size() < most_silent) {
       UniqueFd fd = accept_at(socket);
-      if (!fd && (errno == EINTR || errno == ECONNABORTED)) continue;
+      if (!fd && of_a_stranger(errno)) continue;
       if (!fd && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
       if (!fd) return Error{Code::system, fmt::format("tcp: accept4 at {}: {}", text_of(socket.address), errno_text(errno))};
       arrivals_.push_back({PrivateFd(std::move(fd)), now, {}, 0});

@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "engine/arguments.h"
+#include "engine/combine.h"
 #include "kernels/reduce_host.h"
 
 namespace gyre::engine {
@@ -156,7 +157,7 @@ bool Batch::send(Strand& strand) {
   if (slot == nullptr) return false;
   if (strand.at.header_through) {
     const std::byte* data = message.data + strand.at.offset;
-    if (out.posted()) {
+    if (out.posted() || message.bytes > most_away_bytes) {
       kernels::copy(slot, data, bytes);
     } else {
       kernels::copy_away(slot, data, bytes);

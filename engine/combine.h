@@ -17,6 +17,10 @@ struct Source {
   schedule::Form form = schedule::Form::part;  ///< looked at in ordered numerics only
 };
 
+/// Up to so many bytes in all, what goes to a peer through slots is written past the caches. More leaves the caches anyway, and would
+/// cross the memory's bus once more.
+inline constexpr size_t most_away_bytes = 1 << 20;
+
 struct Sink {
   std::byte* data = nullptr;
   bool away = false;  ///< to be read by another processor (kernels::copy_away)

@@ -70,6 +70,7 @@ class HostMachine {
   const schedule::Program* program_ = nullptr;
   const schedule::Fact* facts_ = nullptr;
   uint64_t word_ = 0;
+  bool away_ = false;           // slots are written past the caches
   std::byte* buffers_[3] = {};  // input (never written), output, scratch
 
   schedule::Position position_;

@@ -92,7 +92,7 @@ topo::Query query(const Circumstances& c, const Call& call) {
   out.costs = c.costs;
   out.cutting = c.cutting;
   out.ordered = must_be_ordered(c, call);
-  out.partial_widths = static_cast<double>(kernels::partial_size(call.type) / size_of(call.type));
+  out.partial_widths = static_cast<double>(kernels::partial_size(call.type)) / static_cast<double>(size_of(call.type));
   if (out.ordered && call.op == ReduceOp::premul_sum) {  // whose parts travel as partial sums do
     out.block_bytes *= out.partial_widths;
     out.partial_widths = 1;

@@ -157,7 +157,7 @@ Status Communicator::run(const Call& call, const void* input, void* output) {
   const Identity identity{number, mix(past_ + number * 0x9e3779b97f4a7c15), hash, &plan.text()};
   if (plan.direct) {
     direct_->bind(*plan.direct, identity, buffers);
-    const Status status = executor_.run(*direct_);
+    Status status = executor_.run(*direct_);
     if (!status) give_up(status.error());
     if (!status || !direct_->declined()) return status;
     if (plan.messages == nullptr) plan.messages = GYRE_TRY(by_messages(plan.call));

@@ -121,8 +121,8 @@ Result<std::unique_ptr<transport::Board>> open_board(Bootstrap& bootstrap, const
   std::unique_ptr<transport::Board> board;
   if (shared) {
     auto created = transport::Board::create(own, ranks);
-    if (created) board = *std::move(created);
     if (!created) log::warn("no board: {}", created.error().what);
+    if (created) board = *std::move(created);
   }
   const auto boards = GYRE_TRY(bootstrap.all_gather(board != nullptr ? board->address() : ""));
   if (std::any_of(boards.begin(), boards.end(), [](const std::string& a) { return a.empty(); })) return std::unique_ptr<transport::Board>();

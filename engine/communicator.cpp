@@ -91,6 +91,8 @@ Result<std::optional<DirectPlan>> Communicator::directly(const Call& call) {
   const std::string& asked = circumstances_.algorithm;
   // Each rank's scalar is known to itself only.
   if (direct_ == nullptr || call.op == ReduceOp::premul_sum) return std::optional<DirectPlan>();
+  const topo::Family* family = topo::family_named(asked);
+  if (family != nullptr && !topo::refusal(*family, {call.collective, size(), 1, call.root, {}}).empty()) return std::optional<DirectPlan>();
   DirectPlan plan = GYRE_TRY(forms_.plan(call, must_be_ordered(circumstances_, call), asked == "auto" || asked == "one_shot",
                                          asked == "auto" || asked == "two_shot"));
   return plan.staged || plan.mapped ? std::optional(std::move(plan)) : std::nullopt;

@@ -44,7 +44,7 @@ struct WayHead {
   std::array<std::string_view, 4> percentiles;
 
   std::string text(const Columns& columns) const {
-    const std::string first = fmt::format(way_format, way[0], way[1], way[2], way[3]);
+    std::string first = fmt::format(way_format, way[0], way[1], way[2], way[3]);
     if (!columns.percentiles) return first;
     return first + fmt::format(percentile_format, percentiles[0], percentiles[1], percentiles[2], percentiles[3]);
   }

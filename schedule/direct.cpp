@@ -12,6 +12,7 @@ std::vector<Spot> parts(const Layout& layout, Rank rank, uint32_t chunk) {
   const Part part = layout.expected(rank, chunk);
   if (part.rank != every_rank) return {{part.rank, part.chunk}};
   std::vector<Spot> all;
+  all.reserve(static_cast<size_t>(layout.ranks));
   for (Rank r = 0; r < layout.ranks; ++r) all.push_back({r, part.chunk});
   return all;
 }

@@ -155,17 +155,24 @@ void Root::judge_if_recalled() {
     judge_histories(false);
 }
 
-bool Root::all_came_to(uint64_t call) const {
-  return std::all_of(seats_.begin(), seats_.end(),
-                     [&](const Seat& s) { return s.gone || (!s.made.empty() && s.made.back().number >= call); });
+std::vector<const Root::Seat*> Root::not_come_to(uint64_t call) const {
+  std::vector<const Seat*> late;
+  for (const Seat& s : seats_) {
+    if (!s.gone && (s.made.empty() || s.made.back().number < call)) late.push_back(&s);
+  }
+  return late;
 }
 
 // A verdict names all ranks, those included that come to the call within moments: not until the `last` time is it made without them.
 void Root::judge_histories(bool last) {
   std::vector<std::vector<Made>> made;
   for (const Seat& s : seats_) made.push_back(s.made);
-  if (const auto differs = first_difference(made); differs && !last && !all_came_to(*differs)) {
+  const auto differs = first_difference(made);
+  const auto late = differs && !last ? not_come_to(*differs) : std::vector<const Seat*>();
+  if (!late.empty()) {
     recall_->waits = true;  // until another rank describes its call, or the deadline
+    const auto has_come = [&](const Seat* s) { return s->call && !s->call->among_some() && s->call->number >= *differs; };
+    if (std::any_of(late.begin(), late.end(), has_come)) send_recall();  // it had told its history before
     return;
   }
   const Recall recall = *std::exchange(recall_, std::nullopt);

@@ -72,7 +72,7 @@ class Root {
   void judge_if_recalled();
   void judge_histories(bool last);
   void send_recall();
-  bool all_came_to(uint64_t call) const;
+  std::vector<const Seat*> not_come_to(uint64_t call) const;  ///< by their histories
   std::string skipped(Rank waiting) const;
   void fail_if_left_behind();
   /// Tells all ranks but one (-1: all).

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -20,6 +21,7 @@
 #include "base/unique.h"
 #include "test/catch.h"
 #include "transport/bootstrap_calls.h"
+#include "transport/bootstrap_history.h"
 #include "transport/bootstrap_root.h"
 #include "transport/bootstrap_text.h"
 #include "transport/bootstrap_wire.h"
@@ -391,6 +393,38 @@ TEST_CASE("rank 0 tells the first failure only") {
   root.closed(2, "its connection closed");
   root.take(0, failure_message(Code::internal, "me too"), {});
   CHECK(told == std::vector<std::string>{"0: rank 1 is gone: its connection closed", "2: rank 1 is gone: its connection closed"});
+}
+
+TEST_CASE("rank 0 asks again for a history that a call has overtaken") {
+  using namespace bootstrap;
+  std::vector<std::string> told;
+  Root root({"rank 0", "rank 1", "rank 2"}, [&](Rank to, const SharedMessage& m) {
+    if (m->kind == Kind::fail && to == 0) told.push_back(m->payload.substr(4));
+  });
+  std::array<History, 3> made;
+  const auto comes = [&](size_t rank) {
+    const std::string text = "all_reduce count=" + std::to_string(rank);
+    made[rank].name(rank, text);
+    made[rank].add(0, rank, false);
+    Message description{Kind::describe, {}};
+    put(description.payload, uint64_t{0});
+    put(description.payload, uint64_t{rank});
+    put(description.payload, uint8_t{0});
+    put(description.payload, uint32_t{0});
+    description.payload += text;
+    root.take(static_cast<Rank>(rank), std::move(description), {});
+  };
+  comes(0);
+  comes(1);
+  uint64_t question = 2;  // rank 0's description asked the first
+  root.take(2, made[2].message(question), {});
+  comes(2);
+  root.take(0, made[0].message(question), {});
+  root.take(1, made[1].message(question), {});
+  CHECK(told.empty());
+  ++question;
+  for (Rank rank = 0; rank < 3; ++rank) root.take(rank, made[static_cast<size_t>(rank)].message(question), {});
+  CHECK(told == std::vector<std::string>{"calls differ: rank 1 has count=1, rank 2 has count=2, rank 0 has count=0 (call 0: all_reduce)"});
 }
 
 TEST_CASE("a frame that is longer than allowed ends the connection") {

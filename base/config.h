@@ -75,6 +75,7 @@ struct Config {
       "GYRE_IB_CONFIRM", 0, "1: a send over verbs is done on the receiver's word only; 0: when the receiver's device has it.", {}, 0, 1};
   Number pinned_bytes{"GYRE_PINNED_BYTES", 0, "Most bytes that are registered with RDMA devices at a time; 0: no bound.", {}, 0,
                       size_t{1} << 60};
+  Number deadline{"GYRE_DEADLINE", 0, "Seconds after which a collective that has not ended is an error; 0: none.", {}, 0, 86400};
   Number timeout{"GYRE_TIMEOUT", 30, "Seconds that ranks wait for each other at the start.", {}, 1, 86400};
 
   /// Options set in this process's environment over the defaults.
@@ -101,8 +102,9 @@ struct Config {
   static void for_each(Self& self, Visit& visit) {
     visit(self.transport), visit(self.algorithm), visit(self.grid), visit(self.constants), visit(self.slot_bytes), visit(self.slots),
         visit(self.channels), visit(self.numerics), visit(self.log);
-    visit(self.hostid), visit(self.rank), visit(self.size), visit(self.root), visit(self.timeout), visit(self.peer_timeout),
-        visit(self.stats), visit(self.stats_seconds), visit(self.fallback), visit(self.ib_confirm), visit(self.pinned_bytes);
+    visit(self.hostid), visit(self.rank), visit(self.size), visit(self.root), visit(self.timeout), visit(self.deadline),
+        visit(self.peer_timeout), visit(self.stats), visit(self.stats_seconds), visit(self.fallback), visit(self.ib_confirm),
+        visit(self.pinned_bytes);
   }
 };
 

@@ -27,6 +27,11 @@ std::vector<transport::Worker*> workers(const Connections& connections) {
   return all;
 }
 
+std::unique_ptr<Direct> direct(Rank rank, std::unique_ptr<transport::Board> board, bool crowded) {
+  if (board == nullptr) return nullptr;
+  return std::make_unique<Direct>(rank, std::move(board), crowded ? crowded_spins : free_spins);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Communicator>> Communicator::create(const transport::Rendezvous& rendezvous, const Config& given) {
@@ -53,13 +58,10 @@ Communicator::Communicator(std::unique_ptr<transport::Bootstrap> bootstrap, Conn
       circumstances_(std::move(circumstances)),
       forms_(bootstrap_->rank(), bootstrap_->size(), crowded),
       batch_(bootstrap_->rank(), connections_.fifos.front(), slots_.bytes),
-      machines_(bootstrap_->rank(), connections_.fifos),
-      executor_(*bootstrap_, workers(connections_), crowded) {
-  machines_.between(batch_);
-  if (board == nullptr) return;
-  direct_ = std::make_unique<Direct>(bootstrap_->rank(), std::move(board), crowded ? crowded_spins : free_spins);
-  direct_->between(batch_);
-}
+      collective_(bootstrap_->rank(), connections_.fifos, direct(bootstrap_->rank(), std::move(board), crowded), batch_),
+      executor_(*bootstrap_, workers(connections_), connections_.transports, crowded),
+      in_flight_(collective_, batch_, workers(connections_)),
+      time_limit_(std::chrono::seconds(*config.deadline)) {}
 
 Result<std::shared_ptr<const Proven>> Communicator::proven(const Call& call) {
   const Choice choice = GYRE_TRY(choose(circumstances_, call, profiles_));
@@ -90,7 +92,7 @@ Result<std::unique_ptr<Plan>> Communicator::by_messages(const Call& call) {
 Result<std::optional<DirectPlan>> Communicator::directly(const Call& call) {
   const std::string& asked = circumstances_.algorithm;
   // Each rank's scalar is known to itself only.
-  if (direct_ == nullptr || call.op == ReduceOp::premul_sum) return std::optional<DirectPlan>();
+  if (!collective_.has_direct() || call.op == ReduceOp::premul_sum) return std::optional<DirectPlan>();
   const topo::Family* family = topo::family_named(asked);
   if (family != nullptr && !topo::refusal(*family, {call.collective, size(), 1, call.root, {}}).empty()) return std::optional<DirectPlan>();
   DirectPlan plan = GYRE_TRY(forms_.plan(call, must_be_ordered(circumstances_, call), asked == "auto" || asked == "one_shot",
@@ -98,15 +100,16 @@ Result<std::optional<DirectPlan>> Communicator::directly(const Call& call) {
   return plan.staged || plan.mapped ? std::optional(std::move(plan)) : std::nullopt;
 }
 
-Result<Communicator::Planned*> Communicator::planned(const Call& any) {
+Result<Planned*> Communicator::planned(const Call& any) {
   const Call call = normal(any);
   const auto known = std::find_if(plans_.begin(), plans_.end(), [&](const auto& plan) { return plan->call == call; });
   if (known != plans_.end()) {
     if (known != plans_.begin()) std::rotate(plans_.begin(), known, known + 1);
     return plans_.front().get();
   }
-  auto made = std::make_unique<Planned>(Planned{call, nullptr, GYRE_TRY(directly(call))});
-  if (!made->staged()) made->messages = GYRE_TRY(by_messages(call));
+  auto made = std::make_shared<Planned>(Planned{call, nullptr, GYRE_TRY(directly(call))});
+  // Also where a direct form may be declined.
+  if (!made->staged() || made->direct->mapped) made->messages = GYRE_TRY(by_messages(call));
   if (plans_.size() == plans_kept) plans_.pop_back();
   bootstrap_->name(made->hash(), made->text());
   plans_.insert(plans_.begin(), std::move(made));
@@ -143,32 +146,93 @@ std::string Communicator::explain(const Call& call) {
   return topo::explain(asked, topo::choose(asked, profiles_));
 }
 
-Status Communicator::run(const Call& call, const void* input, void* output) {
+std::optional<Deadline> Communicator::deadline(TimeLimit given) const {
+  const std::chrono::milliseconds limit = given.value_or(time_limit_);
+  if (limit.count() <= 0) return std::nullopt;
+  return Deadline{limit, std::chrono::steady_clock::now() + limit};
+}
+
+Result<Identity> Communicator::next_call(const Call& call, const Buffers& buffers) {
   if (broken_) return *broken_;
   const uint64_t number = calls_++;
-  const Buffers buffers{input, output, call.scalar};
   if (auto refusal = refuse(call, rank(), size(), buffers)) return refused(number, *std::move(refusal));
   const auto found = planned(call);
   if (!found) return refused(number, found.error());
-  Planned& plan = **found;
-  const uint64_t hash = plan.hash();
+  const uint64_t hash = (*found)->hash();
   // Where ranks have called unlike each other, if only once and unnoticed, no later message must match. The number is in the word, so that
   // messages of two equal calls are not taken for each other.
   past_ = mix(past_ ^ hash);
   bootstrap_->made(number, hash);
-  const Identity identity{number, mix(past_ + number * 0x9e3779b97f4a7c15), hash, &plan.text()};
-  if (plan.direct) {
-    direct_->bind(*plan.direct, identity, buffers);
-    Status status = executor_.run(*direct_);
-    if (!status) give_up(status.error());
-    if (!status || !direct_->declined()) return status;
-    if (plan.messages == nullptr) plan.messages = GYRE_TRY(by_messages(plan.call));
-  }
-  machines_.bind(*plan.messages, identity, buffers);
-  Status status = executor_.run(machines_);
-  if (!status) give_up(status.error());
-  return status;
+  return Identity{number, mix(past_ + number * 0x9e3779b97f4a7c15), hash, &(*found)->text()};
 }
+
+Status Communicator::run(const Call& call, const void* input, void* output, TimeLimit limit) {
+  if (!in_flight_.empty()) return wait(GYRE_TRY(start(call, input, output, limit)));
+  const Buffers buffers{input, output, call.scalar};
+  const Identity next = GYRE_TRY(next_call(call, buffers));
+  collective_.bind(*plans_.front(), next, buffers, deadline(limit));
+  return run(collective_);
+}
+
+Status Communicator::exchange(std::span<const Transfer> transfers, TimeLimit limit) {
+  if (!in_flight_.empty()) return wait(GYRE_TRY(start(transfers, limit)));
+  if (broken_) return *broken_;
+  if (auto refusal = batch_.refuse(transfers)) return *std::move(refusal);
+  batch_.bind(transfers, calls_, deadline(limit));
+  return run(batch_);
+}
+
+Status Communicator::run(Work& work) {
+  const Status status = executor_.run(work);
+  return status ? Status() : give_up(status.error());
+}
+
+Result<Request> Communicator::start(const Call& call, const void* input, void* output, TimeLimit limit) {
+  const Buffers buffers{input, output, call.scalar};
+  const Identity next = GYRE_TRY(next_call(call, buffers));
+  return start(Operation{plans_.front(), next, buffers, {}, deadline(limit)});
+}
+
+Result<Request> Communicator::start(std::span<const Transfer> transfers, TimeLimit limit) {
+  if (broken_) return *broken_;
+  if (auto refusal = batch_.refuse(transfers)) return *std::move(refusal);
+  return start(Operation{nullptr, {calls_, 0, 0, nullptr}, {}, {transfers.begin(), transfers.end()}, deadline(limit)});
+}
+
+Request Communicator::start(Operation next) {
+  const std::lock_guard lock(in_flight_.mutex());
+  in_flight_.add(std::move(next));
+  in_flight_.move();  // so that peers need not wait until this rank looks again
+  return {in_flight_.begun()};
+}
+
+// True: some of what is in flight has moved.
+Result<bool> Communicator::step(Request request) {
+  const std::lock_guard lock(in_flight_.mutex());
+  if (broken_) return *broken_;
+  if (in_flight_.ended() >= request.number) return true;
+  const auto moved = executor_.step(in_flight_);
+  if (!moved) return give_up(moved.error());
+  return moved->any;
+}
+
+Result<bool> Communicator::test(Request request) {
+  if (request.number == 0 || request.number > in_flight_.begun()) {
+    return Error{Code::invalid_argument, fmt::format("there is no request {}, {} were made", request.number, in_flight_.begun())};
+  }
+  if (in_flight_.ended() < request.number && !GYRE_TRY(step(request))) executor_.pass();
+  return in_flight_.ended() >= request.number;
+}
+
+Status Communicator::wait(Request request) {
+  GYRE_TRY(test(request));
+  while (in_flight_.ended() < request.number) {
+    if (!GYRE_TRY(step(request))) executor_.rest();
+  }
+  return {};
+}
+
+void Communicator::abort(std::string_view why) { bootstrap_->fail({Code::remote, fmt::format("aborted: {}", why)}); }
 
 // Ranks that do not refuse it wait for us in vain and must learn so; all may refuse it, each for its own reason, and go on.
 Error Communicator::refused(uint64_t number, Error why) {
@@ -180,25 +244,18 @@ Error Communicator::refused(uint64_t number, Error why) {
   return why;
 }
 
-Status Communicator::exchange(std::span<const Transfer> transfers) {
-  if (broken_) return *broken_;
-  if (auto refusal = batch_.refuse(transfers)) return *std::move(refusal);
-  batch_.bind(transfers, calls_);
-  Status status = executor_.run(batch_);
-  if (!status) give_up(status.error());
-  return status;
-}
-
 // Messages may still be under way from and to the user's memory, and end only with the connections: before the user has it back.
-void Communicator::give_up(const Error& error) {
+Error Communicator::give_up(const Error& error) {
   broken_ = error;
   // Memory that others have mapped can't be taken from them; those that live are done with it soon, or learn of the error.
   const auto limit = std::chrono::steady_clock::now() + release_time;
-  while (direct_ != nullptr && !direct_->released() && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
+  while (!collective_.released() && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
   for (const Backend& backend : connections_.backends) {
     if (backend.worker != nullptr) backend.worker->abandon();
   }
   connections_.backends.clear();
+  in_flight_.forget();
+  return error;
 }
 
 }  // namespace gyre::engine

@@ -7,12 +7,11 @@
 #include <string>
 
 #include "base/config.h"
-#include "engine/batch.h"
 #include "engine/choice.h"
+#include "engine/collective_work.h"
 #include "engine/connections.h"
-#include "engine/direct.h"
 #include "engine/executor.h"
-#include "engine/machines.h"
+#include "engine/in_flight.h"
 
 namespace gyre::engine {
 
@@ -21,6 +20,13 @@ struct Preference {
   std::string algorithm;
   std::vector<int> grid;
 };
+
+/// An operation that was begun without waiting.
+struct Request {
+  uint64_t number = 0;  ///< on its communicator, from 1
+};
+/// How long a call may take before that is an error on all ranks; none: as GYRE_DEADLINE says; 0: for ever.
+using TimeLimit = std::optional<std::chrono::milliseconds>;
 
 class Communicator {
  public:
@@ -39,7 +45,8 @@ class Communicator {
   /// this rank does not have is not looked at. Blocks until the result is there and the buffers are free. Same call, same number of
   /// ranks, buffers of the same kind (transport::SharedHeap's or not): the same bits in every run. After an error that concerns the job
   /// other ranks may touch buffers of the shared heap until they have ended.
-  Status run(const Call&, const void* input, void* output);
+  /// An end that does not come in time is an error that names who and what was waited for, and by which link.
+  Status run(const Call&, const void* input, void* output, TimeLimit = {});
   /// output = the reduction of all ranks' `count` elements at input. Same bits on every rank.
   Status all_reduce(const void* input, void* output, size_t count, DataType type, ReduceOp op) {
     return run({Collective::all_reduce, count, type, op, 0}, input, output);
@@ -48,7 +55,20 @@ class Communicator {
   /// make progress together. Those to and from this rank itself are matched within the group. Blocks until what arrives is there and the
   /// buffers are free. A count or type that differs is an error on both ranks; a sender whose data is out already learns of it by its
   /// next call.
-  Status exchange(std::span<const Transfer>);
+  Status exchange(std::span<const Transfer>, TimeLimit = {});
+
+  /// The same without waiting: the operation is begun, and done once test() or wait() says so; until then the buffers are its. Operations
+  /// run in the order in which they were begun, also with those above, which wait for all before them. They move while this process
+  /// waits for anything, on any communicator, or tests.
+  Result<Request> start(const Call&, const void* input, void* output, TimeLimit = {});
+  Result<Request> start(std::span<const Transfer>, TimeLimit = {});
+  /// True: it is done. Error: it can't be done any more.
+  Result<bool> test(Request);
+  Status wait(Request);
+
+  /// Ends what runs, here and on all other ranks, with an error that says so; every later call returns it. From any thread.
+  void abort(std::string_view why);
+
   /// What later calls run, as if GYRE_ALGORITHM and GYRE_GRID said so; on all ranks alike.
   void prefer(const Preference&);
   /// The schedule of messages that the next such call would run.
@@ -64,23 +84,18 @@ class Communicator {
   Communicator(std::unique_ptr<transport::Bootstrap>, Connections, const Config&, Circumstances, bool crowded,
                std::unique_ptr<transport::Board>);
 
-  /// What a call runs: by messages, or directly, or directly if buffers allow it and else by messages.
-  struct Planned {
-    Call call;
-    std::unique_ptr<Plan> messages;
-    std::optional<DirectPlan> direct;
-
-    bool staged() const { return direct && direct->staged; }
-    uint64_t hash() const { return staged() ? direct->hash : messages->hash(); }
-    const std::string& text() const { return staged() ? direct->text : messages->text(); }
-  };
-
   Result<std::shared_ptr<const Proven>> proven(const Call&);
   Result<std::unique_ptr<Plan>> by_messages(const Call&);
   Result<std::optional<DirectPlan>> directly(const Call&);
   Result<Planned*> planned(const Call&);
+  /// Makes the next call of all ranks; its plan is then the latest.
+  Result<Identity> next_call(const Call&, const Buffers&);
+  std::optional<Deadline> deadline(TimeLimit) const;
+  Status run(Work&);
+  Request start(Operation);
+  Result<bool> step(Request);
   Error refused(uint64_t number, Error);
-  void give_up(const Error&);
+  Error give_up(const Error&);
 
   std::unique_ptr<transport::Bootstrap> bootstrap_;
   Connections connections_;
@@ -89,11 +104,12 @@ class Communicator {
   topo::Profiles profiles_;
   DirectForms forms_;
   Batch batch_;
-  Machines machines_;
-  std::unique_ptr<Direct> direct_;  // null: not all ranks are on this host
+  CollectiveWork collective_;
   Executor executor_;
+  InFlight in_flight_;
+  std::chrono::milliseconds time_limit_;                                         // 0: none
   std::map<std::string, std::shared_ptr<const Proven>, std::less<>> schedules_;  // by family and shape; kept, since machines know them
-  std::vector<std::unique_ptr<Planned>> plans_;                                  // the latest first
+  std::vector<std::shared_ptr<Planned>> plans_;                                  // the latest first
   std::vector<std::string> said_;                                                // that another algorithm runs than was named
   uint64_t calls_ = 0;
   uint64_t past_ = 0;  // what those calls were

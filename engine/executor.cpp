@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/log.h"
+#include "engine/in_flight.h"
 
 namespace gyre::engine {
 namespace {
@@ -33,17 +35,38 @@ Status Executor::run(Work& work) {
   waiter_.reset();
   for (;;) {
     const Work::Moved moved = work.move();
-    if (moved.done) {
-      if (described_) bootstrap_.finished();
-      return {};
-    }
+    if (moved.done) break;
     if (moved.any) {
       waiter_.reset();
       progress();
     } else {
-      GYRE_TRY(wait(work));
+      GYRE_TRY(look(work));
+      rest();
     }
   }
+  if (described_) bootstrap_.finished();
+  return {};
+}
+
+Result<Work::Moved> Executor::step(Work& work) {
+  const Work::Moved moved = work.move();
+  if (moved.any) {
+    waiter_.reset();
+    if (described_) bootstrap_.finished();
+    described_.reset();
+    warned_ = false;
+  }
+  if (moved.any || moved.done) {
+    progress();
+  } else {
+    GYRE_TRY(look(work));
+  }
+  return moved;
+}
+
+void Executor::rest() {
+  InFlight::move_all();
+  look_far_ = waiter_.pause();
 }
 
 bool Executor::poll_by_kernel(const std::vector<transport::Worker*>& workers) {
@@ -54,14 +77,14 @@ void Executor::progress() {
   for (transport::Worker* worker : workers_) worker->progress();
 }
 
-Status Executor::wait(const Work& work) {
+Status Executor::look(const Work& work) {
   progress();
   if (work.stranger() >= 0) return settle(work);
   if (bootstrap_.attention()) {
     if (const Error* failure = bootstrap_.failure()) return explain(*failure, work);
     if (bootstrap_.asked()) return settle(work);
   }
-  return waiter_.pause() ? stalled(work) : Status();
+  return std::exchange(look_far_, false) ? stalled(work) : Status();
 }
 
 // Looked at now and then by a rank that has been waiting.
@@ -75,8 +98,9 @@ Status Executor::stalled(const Work& work) {
     if (failure == nullptr) bootstrap_.fail(*broken);
     return explain(failure != nullptr ? *failure : *broken, work);
   }
-  if (waiter_.waited() < stall_time) return {};
   const auto now = std::chrono::steady_clock::now();
+  if (const auto deadline = work.deadline(); deadline && now >= deadline->at) return late(work, *deadline);
+  if (waiter_.waited() < stall_time) return {};
   if (!described_ || now - *described_ >= describe_every) {
     describe(work, false);
     described_ = now;
@@ -101,6 +125,13 @@ void Executor::describe(const Work& work, bool urgent) {
   bootstrap_.describe(d.call, d.plan, d.text, urgent, work.pairs());
 }
 
+// The others learn of it, since none of them will get what it needs from this rank.
+Error Executor::late(const Work& work, const Deadline& deadline) {
+  const Error error = explain({Code::timeout, fmt::format("no end within {} s", static_cast<double>(deadline.limit.count()) / 1000)}, work);
+  bootstrap_.fail(error);
+  return error;
+}
+
 // Calls differ, or rank 0 asks because they may: say in which call we are and wait for the verdict.
 Error Executor::settle(const Work& work) {
   if (const auto wrong = work.wrong()) {
@@ -120,8 +151,10 @@ Error Executor::settle(const Work& work) {
 
 Error Executor::explain(const Error& cause, const Work& work) const {
   const Work::Description d = work.description();
-  return Error{cause.code,
-               fmt::format("{}; rank {} was in call {}, {}, waiting {}", cause.what, bootstrap_.rank(), d.call, d.text, work.where())};
+  const auto peers = work.awaited();
+  const std::string link = peers.empty() ? "" : fmt::format(", by {}", links_[static_cast<size_t>(peers[0])]);
+  return Error{cause.code, fmt::format("{}; rank {} was in call {}, {}, waiting {}{}", cause.what, bootstrap_.rank(), d.call, d.text,
+                                       work.where(), link)};
 }
 
 }  // namespace gyre::engine

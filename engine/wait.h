@@ -30,16 +30,22 @@ class Waiter {
       return false;
     }
     sched_yield();
+    return due();
+  }
+  /// The same of one that does not wait but does something else before it polls again.
+  bool pass() { return ++idle_ > spins_ && due(); }
+  /// How long nothing has moved, to the precision of pause()'s true.
+  std::chrono::steady_clock::duration waited() const { return waited_; }
+
+ private:
+  bool due() {
     if ((idle_ - spins_) % look_every != 0) return false;
     const auto now = std::chrono::steady_clock::now();
     if (idle_ - spins_ == look_every) since_ = now;
     waited_ = now - since_;
     return true;
   }
-  /// How long nothing has moved, to the precision of pause()'s true.
-  std::chrono::steady_clock::duration waited() const { return waited_; }
 
- private:
   // About 10 us of polling, the cost of a few switches of processes: should a peer wait for this processor after all, it gets it soon.
   // With more ranks than processors whoever polls is in the way.
   static constexpr uint64_t free_spins = 400;

@@ -1,5 +1,6 @@
 // What the executor drives until it is done: the machines of a collective, or a group of sends and receives. It must not know how to wait.
 #pragma once
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,6 +17,12 @@ struct Identity {
   uint64_t word = 0;    ///< that goes with all that ranks show or send
   uint64_t plan = 0;    ///< hash of the text
   const std::string* text = nullptr;
+};
+
+/// When it is an error that work is not done.
+struct Deadline {
+  std::chrono::milliseconds limit{};
+  std::chrono::steady_clock::time_point at;
 };
 
 class Work {
@@ -38,6 +45,7 @@ class Work {
   virtual Rank stranger() const = 0;
   /// A mismatch that this rank can word by itself.
   virtual std::optional<Error> wrong() const { return std::nullopt; }
+  virtual std::optional<Deadline> deadline() const { return std::nullopt; }
   /// The ranks without which it can't go on.
   virtual std::vector<Rank> awaited() const = 0;
   /// "for a message from rank 2 in step 3 (r <2 =out[0]) of round 0".

@@ -1,0 +1,77 @@
+// A collective, directly where all ranks can, else by messages.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "engine/direct.h"
+#include "engine/machines.h"
+#include "engine/work.h"
+
+namespace gyre::engine {
+
+/// What a call runs: by messages, or directly, or directly if buffers allow it and else by messages.
+struct Planned {
+  Call call;
+  std::unique_ptr<Plan> messages;
+  std::optional<DirectPlan> direct;
+
+  bool staged() const { return direct && direct->staged; }
+  uint64_t hash() const { return staged() ? direct->hash : messages->hash(); }
+  const std::string& text() const { return staged() ? direct->text : messages->text(); }
+};
+
+class CollectiveWork final : public Work {
+ public:
+  CollectiveWork(Rank rank, std::vector<std::vector<transport::Fifo*>> fifos, std::unique_ptr<Direct> direct, const Work& groups)
+      : machines_(rank, std::move(fifos)), direct_(std::move(direct)) {
+    machines_.between(groups);
+    if (direct_ != nullptr) direct_->between(groups);
+  }
+
+  bool has_direct() const { return direct_ != nullptr; }
+  /// Prepares a run; the plan and the identity's text must outlive it.
+  void bind(const Planned& planned, const Identity& call, const Buffers& buffers, std::optional<Deadline> deadline) {
+    planned_ = &planned;
+    call_ = call;
+    buffers_ = buffers;
+    deadline_ = deadline;
+    directly_ = planned.direct.has_value();
+    if (directly_) {
+      direct_->bind(*planned.direct, call, buffers);
+    } else {
+      machines_.bind(*planned.messages, call, buffers);
+    }
+  }
+  /// True when no rank reads or writes this rank's memory any more, whatever became of the call.
+  bool released() { return direct_ == nullptr || direct_->released(); }
+
+  Moved move() override {
+    if (!directly_) return machines_.move();
+    const Moved moved = direct_->move();
+    if (!moved.done || !direct_->declined()) return moved;
+    directly_ = false;
+    machines_.bind(*planned_->messages, call_, buffers_);
+    return {true, false};
+  }
+  Rank stranger() const override { return by().stranger(); }
+  std::optional<Error> wrong() const override { return by().wrong(); }
+  std::optional<Deadline> deadline() const override { return deadline_; }
+  std::vector<Rank> awaited() const override { return by().awaited(); }
+  std::string where() const override { return by().where(); }
+  Description description() const override { return by().description(); }
+  std::vector<transport::Pair> pairs() const override { return by().pairs(); }
+
+ private:
+  const Work& by() const { return directly_ ? static_cast<const Work&>(*direct_) : machines_; }
+
+  Machines machines_;
+  std::unique_ptr<Direct> direct_;  // null: not all ranks are on this host
+  bool directly_ = false;
+  const Planned* planned_ = nullptr;
+  Identity call_;
+  Buffers buffers_;
+  std::optional<Deadline> deadline_;
+};
+
+}  // namespace gyre::engine

@@ -1,0 +1,79 @@
+#include "engine/in_flight.h"
+
+#include <algorithm>
+
+namespace gyre::engine {
+namespace {
+
+/// Those of all communicators that have ever begun an operation.
+struct All {
+  std::mutex mutex;
+  std::vector<InFlight*> list;
+  std::atomic<size_t> size{0};
+};
+
+All& all() {
+  static All* const one = new All;  // never destroyed: threads may wait while the process ends
+  return *one;
+}
+
+}  // namespace
+
+InFlight::~InFlight() {
+  if (!listed_) return;
+  const std::lock_guard lock(all().mutex);
+  std::erase(all().list, this);
+  all().size = all().list.size();
+}
+
+void InFlight::add(Operation operation) {
+  operations_.push_back(std::move(operation));
+  ++begun_;
+  if (listed_) return;
+  listed_ = true;
+  const std::lock_guard lock(all().mutex);
+  all().list.push_back(this);
+  all().size = all().list.size();
+}
+
+void InFlight::bind_front() {
+  bound_ = true;
+  const Operation& next = operations_.front();
+  if (next.planned != nullptr) {
+    collective_.bind(*next.planned, next.call, next.buffers, next.deadline);
+  } else {
+    batch_.bind(next.transfers, next.call.number, next.deadline);
+  }
+}
+
+Work::Moved InFlight::move() {
+  Moved moved{false, operations_.empty()};
+  while (!operations_.empty()) {
+    if (!bound_) bind_front();
+    const Moved now = front().move();
+    moved.any |= now.any;
+    if (!now.done) return moved;
+    moved.any = true;
+    bound_ = false;
+    operations_.pop_front();
+    ended_.fetch_add(1, std::memory_order_release);
+  }
+  moved.done = true;
+  return moved;
+}
+
+void InFlight::move_all() {
+  All& every = all();
+  if (every.size.load(std::memory_order_relaxed) == 0) return;
+  const std::unique_lock listing(every.mutex, std::try_to_lock);
+  if (!listing.owns_lock()) return;
+  for (InFlight* one : every.list) {
+    const std::unique_lock lock(one->mutex_, std::try_to_lock);
+    if (!lock.owns_lock()) continue;
+    if (one->empty() || one->operations_.empty()) continue;
+    for (transport::Worker* worker : one->workers_) worker->progress();
+    one->move();  // last: whoever sees its end may go on without the lock
+  }
+}
+
+}  // namespace gyre::engine

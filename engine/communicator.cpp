@@ -9,7 +9,6 @@
 
 #include "base/hash.h"
 #include "base/log.h"
-#include "engine/network.h"
 
 namespace gyre::engine {
 namespace {
@@ -34,34 +33,19 @@ std::unique_ptr<Direct> direct(Rank rank, std::unique_ptr<transport::Board> boar
 
 }  // namespace
 
-Result<std::unique_ptr<Communicator>> Communicator::create(const transport::Rendezvous& rendezvous, const Config& given) {
-  auto bootstrap = GYRE_TRY(transport::Bootstrap::join(rendezvous));
-  const auto facts = GYRE_TRY(exchange_facts(*bootstrap, given));
-  const Config config = suited(given, facts);
-  auto circumstances = engine::circumstances(config, facts);
-  if (!circumstances) {
-    bootstrap->fail(circumstances.error());
-    return circumstances.error();
-  }
-  auto connections = GYRE_TRY(connect_ranks(*bootstrap, config, facts));
-  auto board = GYRE_TRY(open_board(*bootstrap, connections));
-  const bool busy = host_load(facts, bootstrap->rank()).crowded;
-  return std::unique_ptr<Communicator>(
-      new Communicator(std::move(bootstrap), std::move(connections), config, *std::move(circumstances), busy, std::move(board)));
-}
-
-Communicator::Communicator(std::unique_ptr<transport::Bootstrap> bootstrap, Connections connections, const Config& config,
-                           Circumstances circumstances, bool crowded, std::unique_ptr<transport::Board> board)
-    : bootstrap_(std::move(bootstrap)),
-      connections_(std::move(connections)),
-      slots_{static_cast<uint32_t>(*config.slots), *config.slot_bytes},
-      circumstances_(std::move(circumstances)),
-      forms_(bootstrap_->rank(), bootstrap_->size(), crowded),
-      batch_(bootstrap_->rank(), connections_.fifos.front(), slots_.bytes),
-      collective_(bootstrap_->rank(), connections_.fifos, direct(bootstrap_->rank(), std::move(board), crowded), batch_),
-      executor_(*bootstrap_, workers(connections_), connections_.transports, crowded),
+Communicator::Communicator(Formed formed)
+    : bootstrap_(std::move(formed.bootstrap)),
+      given_(std::move(formed.given)),
+      reunion_(std::move(formed.reunion)),
+      connections_(std::move(formed.connections)),
+      slots_{static_cast<uint32_t>(*formed.config.slots), *formed.config.slot_bytes},
+      circumstances_(std::move(formed.circumstances)),
+      forms_(rank(), size(), formed.crowded),
+      batch_(rank(), connections_.fifos.front(), slots_.bytes),
+      collective_(rank(), connections_.fifos, direct(rank(), std::move(formed.board), formed.crowded), batch_),
+      executor_(*bootstrap_, workers(connections_), connections_.transports, formed.crowded),
       in_flight_(collective_, batch_, workers(connections_)),
-      time_limit_(std::chrono::seconds(*config.deadline)) {}
+      time_limit_(std::chrono::seconds(*given_.deadline)) {}
 
 Result<std::shared_ptr<const Proven>> Communicator::proven(const Call& call) {
   const Choice choice = GYRE_TRY(choose(circumstances_, call, profiles_));

@@ -12,6 +12,7 @@
 #include "engine/connections.h"
 #include "engine/executor.h"
 #include "engine/in_flight.h"
+#include "transport/reunion.h"
 
 namespace gyre::engine {
 
@@ -69,6 +70,15 @@ class Communicator {
   /// Ends what runs, here and on all other ranks, with an error that says so; every later call returns it. From any thread.
   void abort(std::string_view why);
 
+  /// Called by all ranks, each with a color and a key: those of a color form a communicator of their own, numbered by key and, of equal
+  /// keys, by rank here. A negative color: none, and null. Waits for all operations in flight.
+  Result<std::unique_ptr<Communicator>> split(int color, int key);
+  /// A communicator of the other ranks, in their order here; called by all of them, with the same list. This one may be broken, and stays
+  /// as it is.
+  Result<std::unique_ptr<Communicator>> shrink(std::span<const Rank> without);
+  /// The same without the ranks whose process has ended. One that is only stopped is waited for, and is an error.
+  Result<std::unique_ptr<Communicator>> shrink();
+
   /// What later calls run, as if GYRE_ALGORITHM and GYRE_GRID said so; on all ranks alike.
   void prefer(const Preference&);
   /// The schedule of messages that the next such call would run.
@@ -81,8 +91,21 @@ class Communicator {
   std::string explain(const Call&);
 
  private:
-  Communicator(std::unique_ptr<transport::Bootstrap>, Connections, const Config&, Circumstances, bool crowded,
-               std::unique_ptr<transport::Board>);
+  /// What ranks that have joined have agreed on and made.
+  struct Formed {
+    std::unique_ptr<transport::Bootstrap> bootstrap;
+    Config given;   // as the user
+    Config config;  // as suits these ranks
+    Circumstances circumstances;
+    transport::Reunion reunion;
+    Connections connections;
+    std::unique_ptr<transport::Board> board;
+    bool crowded;
+  };
+  explicit Communicator(Formed);
+  static Result<std::unique_ptr<Communicator>> form(std::unique_ptr<transport::Bootstrap>, const Config&);
+  Result<std::unique_ptr<Communicator>> among(const std::vector<Rank>& members, std::chrono::milliseconds limit) const;
+  std::chrono::milliseconds start_limit() const { return std::chrono::seconds(*given_.timeout); }
 
   Result<std::shared_ptr<const Proven>> proven(const Call&);
   Result<std::unique_ptr<Plan>> by_messages(const Call&);
@@ -98,6 +121,8 @@ class Communicator {
   Error give_up(const Error&);
 
   std::unique_ptr<transport::Bootstrap> bootstrap_;
+  Config given_;
+  transport::Reunion reunion_;
   Connections connections_;
   transport::Slots slots_;
   Circumstances circumstances_;

@@ -26,7 +26,7 @@ inline constexpr size_t max_gather_bytes = (size_t{16} << 20) - 64;
 struct Rendezvous {
   Rank rank = 0;
   int size = 1;
-  std::string host = "127.0.0.1";  ///< rank 0's: a name or an address
+  std::string host = "127.0.0.1";  ///< rank 0's: a name or an address, or several with commas, which are all tried
   uint16_t port = 0;               ///< of rank 0; 0 only with listen_fd
   int ports = 1;                   ///< rank 0 takes the first free one of port … port+ports-1, the others try them all
   uint64_t job = 0;                ///< tells this job's ranks from strangers

@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -50,6 +51,26 @@ UniqueFd bound(int family, uint16_t port) {
   return fd;
 }
 
+// Appends the addresses; what is wrong, or nothing.
+std::string resolve(const std::string& host, const std::string& port, std::vector<Address>& all) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  int error = ::getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
+  // A bare container may have no /etc/hosts, but this name means loopback whatever the resolver knows (RFC 6761).
+  if (error != 0 && host == "localhost") error = ::getaddrinfo("127.0.0.1", port.c_str(), &hints, &found);
+  if (error != 0) return error == EAI_SYSTEM ? errno_text(errno) : ::gai_strerror(error);
+  const Unique<addrinfo, ::freeaddrinfo> owner(found);
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+    Address& address = all.emplace_back();
+    std::memcpy(&address.storage, one->ai_addr, one->ai_addrlen);
+    address.length = one->ai_addrlen;
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string where(const Rendezvous& rendezvous) {
@@ -60,28 +81,18 @@ std::string where(const Rendezvous& rendezvous) {
 }
 
 Result<std::vector<Address>> addresses(const Rendezvous& rendezvous) {
-  addrinfo hints{};
-  hints.ai_family = AF_UNSPEC;
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICSERV;
   std::vector<Address> all;
-  for (int i = 0; i < rendezvous.ports; ++i) {
-    addrinfo* found = nullptr;
-    const std::string port = std::to_string(rendezvous.port + i);
-    int error = ::getaddrinfo(rendezvous.host.c_str(), port.c_str(), &hints, &found);
-    // A bare container may have no /etc/hosts, but this name means loopback whatever the resolver knows (RFC 6761).
-    if (error != 0 && rendezvous.host == "localhost") error = ::getaddrinfo("127.0.0.1", port.c_str(), &hints, &found);
-    if (error != 0) {
-      const std::string reason = error == EAI_SYSTEM ? errno_text(errno) : ::gai_strerror(error);
-      return Error{Code::system, fmt::format("rank {}: cannot resolve {}: {}", rendezvous.rank, rendezvous.host, reason)};
-    }
-    const Unique<addrinfo, ::freeaddrinfo> owner(found);
-    for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
-      Address& address = all.emplace_back();
-      std::memcpy(&address.storage, one->ai_addr, one->ai_addrlen);
-      address.length = one->ai_addrlen;
+  std::string wrong;
+  for (size_t begin = 0; begin <= rendezvous.host.size();) {
+    const size_t end = std::min(rendezvous.host.find(',', begin), rendezvous.host.size());
+    const std::string host = rendezvous.host.substr(begin, end - begin);
+    begin = end + 1;
+    for (int i = 0; i < rendezvous.ports; ++i) {
+      const std::string problem = resolve(host, std::to_string(rendezvous.port + i), all);
+      if (!problem.empty()) wrong = fmt::format("cannot resolve {}: {}", host, problem);
     }
   }
+  if (all.empty()) return Error{Code::system, fmt::format("rank {}: {}", rendezvous.rank, wrong)};
   return all;
 }
 

@@ -1,0 +1,102 @@
+// How communicators come to be: of the ranks that a launcher has started, and of some of another communicator's.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "base/log.h"
+#include "engine/communicator.h"
+#include "engine/network.h"
+#include "transport/bootstrap_wire.h"
+
+namespace gyre::engine {
+namespace {
+
+// How long ranks that see different ranks live wait for those in vain, and how long they look away.
+constexpr std::chrono::milliseconds attempt_limit{3000};
+constexpr std::chrono::milliseconds pause{50};
+
+}  // namespace
+
+Result<std::unique_ptr<Communicator>> Communicator::create(const transport::Rendezvous& rendezvous, const Config& given) {
+  return form(GYRE_TRY(transport::Bootstrap::join(rendezvous)), given);
+}
+
+Result<std::unique_ptr<Communicator>> Communicator::form(std::unique_ptr<transport::Bootstrap> bootstrap, const Config& given) {
+  const auto facts = GYRE_TRY(exchange_facts(*bootstrap, given));
+  const Config config = suited(given, facts);
+  auto circumstances = engine::circumstances(config, facts);
+  if (!circumstances) {
+    bootstrap->fail(circumstances.error());
+    return circumstances.error();
+  }
+  const auto own = static_cast<size_t>(bootstrap->rank());
+  auto reunion = GYRE_TRY(transport::Reunion::open(*bootstrap, facts[own].host));
+  auto connections = GYRE_TRY(connect_ranks(*bootstrap, config, facts));
+  auto board = GYRE_TRY(open_board(*bootstrap, connections));
+  const bool crowded = host_load(facts, bootstrap->rank()).crowded;
+  return std::unique_ptr<Communicator>(new Communicator({std::move(bootstrap), given, config, *std::move(circumstances), std::move(reunion),
+                                                         std::move(connections), std::move(board), crowded}));
+}
+
+// Ranks that name others would not know who is who.
+Result<std::unique_ptr<Communicator>> Communicator::among(const std::vector<Rank>& members, std::chrono::milliseconds limit) const {
+  auto bootstrap = GYRE_TRY(transport::Bootstrap::join(reunion_.rendezvous(members, limit)));
+  const std::string own = fmt::format("{}", fmt::join(members, ", "));
+  const auto all = GYRE_TRY(bootstrap->all_gather(own));
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank] == own) continue;
+    const Error error{Code::invalid_usage,
+                      fmt::format("ranks differ: rank {} goes on with ranks {}, another with ranks {}", this->rank(), own, all[rank])};
+    bootstrap->fail(error);
+    return error;
+  }
+  return form(std::move(bootstrap), given_);
+}
+
+Result<std::unique_ptr<Communicator>> Communicator::split(int color, int key) {
+  if (broken_) return *broken_;
+  if (!in_flight_.empty()) GYRE_TRY(wait({in_flight_.begun()}));
+  std::string mine;
+  transport::bootstrap::put(mine, color);
+  transport::bootstrap::put(mine, key);
+  std::vector<std::pair<int, Rank>> keys;
+  Rank next = 0;
+  for (const std::string& bytes : GYRE_TRY(bootstrap_->all_gather(mine))) {
+    std::string_view rest = bytes;
+    const int theirs = transport::bootstrap::take<int>(rest).value_or(-1);
+    const int place = transport::bootstrap::take<int>(rest).value_or(0);
+    if (theirs == color) keys.emplace_back(place, next);
+    ++next;
+  }
+  if (color < 0) return std::unique_ptr<Communicator>();
+  std::sort(keys.begin(), keys.end());
+  std::vector<Rank> members;
+  for (const auto& [place, rank] : keys) members.push_back(rank);
+  return among(members, start_limit());
+}
+
+Result<std::unique_ptr<Communicator>> Communicator::shrink(std::span<const Rank> without) {
+  std::vector<Rank> members;
+  for (Rank r = 0; r < size(); ++r) {
+    if (std::find(without.begin(), without.end(), r) == without.end()) members.push_back(r);
+  }
+  for (const Rank r : without) {
+    if (r < 0 || r >= size()) return Error{Code::invalid_argument, fmt::format("shrink: there is no rank {}, there are {}", r, size())};
+    if (r == rank()) return Error{Code::invalid_argument, fmt::format("shrink: rank {} is to be left out, and calls", r)};
+  }
+  return among(members, start_limit());
+}
+
+// A rank may end while others look who lives, and be seen by some of them. They meet again then, and see the same sooner or later.
+Result<std::unique_ptr<Communicator>> Communicator::shrink() {
+  const auto end = std::chrono::steady_clock::now() + start_limit();
+  for (;;) {
+    auto made = among(reunion_.living(std::chrono::seconds(*given_.peer_timeout)), std::min(start_limit(), attempt_limit));
+    if (made || std::chrono::steady_clock::now() >= end) return made;
+    log::info("rank {}: shrinking anew: {}", rank(), made.error().what);
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+}  // namespace gyre::engine

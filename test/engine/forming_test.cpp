@@ -1,0 +1,145 @@
+// Communicators made of the ranks of another: split by color, and shrunk to those that live.
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+
+#include "engine/communicator.h"
+#include "test/catch.h"
+#include "test/engine/backends.h"
+#include "test/ranks.h"
+#include "test/text.h"
+
+using namespace gyre;
+using namespace gyre::engine;
+using gyre::test::all_configured;
+using gyre::test::configured;
+using gyre::test::contains;
+using gyre::test::error_of;
+using gyre::test::first_wrong;
+using gyre::test::run_ranks;
+using gyre::test::Words;
+
+namespace {
+
+/// The ranks of a communicator, in its order, by their ranks in another; and what went wrong.
+std::string members(Communicator& communicator, Rank rank_before) {
+  std::vector<int32_t> all(static_cast<size_t>(communicator.size()));
+  const int32_t own = rank_before;
+  const Status gathered = communicator.run({Collective::all_gather, 1, DataType::int32, ReduceOp::sum, 0}, &own, all.data());
+  if (!gathered) return gathered.error().what;
+  std::vector<int32_t> ones(70'000, 1);
+  const Status summed = communicator.all_reduce(ones.data(), ones.data(), ones.size(), DataType::int32, ReduceOp::sum);
+  if (!summed) return summed.error().what;
+  if (ones != std::vector<int32_t>(ones.size(), communicator.size())) return "wrong sum";
+  return fmt::format("{}", fmt::join(all, " "));
+}
+
+std::string members(const Result<std::unique_ptr<Communicator>>& made, Rank rank_before) {
+  return !made ? made.error().what : *made == nullptr ? "none" : members(**made, rank_before);
+}
+
+}  // namespace
+
+TEST_CASE("a split makes a communicator for each color, in the order of keys") {
+  for (const std::string& backend : test::backends()) {
+    INFO(backend);
+    CHECK(run_ranks(5, all_configured({"GYRE_TRANSPORT=" + backend}),
+                    [](Communicator& all) {
+                      const Rank rank = all.rank();
+                      const auto part = all.split(rank == 3 ? -1 : rank % 2, rank < 3 ? 7 : -7);
+                      const auto again = all.split(0, -rank);
+                      std::string said = members(part, rank) + " | " + members(again, rank) + " | " + members(all, rank);
+                      if (again) said += " | " + members((*again)->split(rank / 4, 0), rank);
+                      return said;
+                    }) == Words{"4 0 2 | 4 3 2 1 0 | 0 1 2 3 4 | 3 2 1 0", "1 | 4 3 2 1 0 | 0 1 2 3 4 | 3 2 1 0",
+                                "4 0 2 | 4 3 2 1 0 | 0 1 2 3 4 | 3 2 1 0", "none | 4 3 2 1 0 | 0 1 2 3 4 | 3 2 1 0",
+                                "4 0 2 | 4 3 2 1 0 | 0 1 2 3 4 | 4"});
+  }
+}
+
+TEST_CASE("a communicator shrinks to those that are named") {
+  CHECK(run_ranks(4, all_configured({}), [](Communicator& all) {
+          const Rank rank = all.rank();
+          const std::vector<Rank> without{0, 2};
+          if (rank % 2 == 1) return members(all.shrink(without), rank) + " | " + members(all, rank);
+          return members(all, rank);
+        }) == Words{"0 1 2 3", "1 3 | 0 1 2 3", "0 1 2 3", "1 3 | 0 1 2 3"});
+}
+
+TEST_CASE("a shrink to other ranks than another's is an error on both") {
+  const auto shrunk = [](Communicator& all, std::vector<Rank> without) { return error_of(all.shrink(without)); };
+  CHECK(first_wrong(run_ranks(4, all_configured({"GYRE_TIMEOUT=3"}), [&](Communicator& all) -> std::string {
+          if (error_of(all.shrink(std::vector<Rank>{4})) != "shrink: there is no rank 4, there are 4") return "rank 4";
+          if (!contains(error_of(all.shrink(std::vector<Rank>{all.rank()})), "is to be left out, and calls")) return "itself";
+          if (all.rank() == 2) return "";
+          // Equally many, of which one is another.
+          const std::string told = shrunk(all, {all.rank() == 3 ? 1 : 2});
+          if (told.empty()) return "joined";
+          return "";
+        })) == "");
+  const Words words = run_ranks(3, all_configured({"GYRE_TIMEOUT=3"}), [&](Communicator& all) {
+    return all.rank() == 2 ? std::string() : shrunk(all, all.rank() == 0 ? std::vector<Rank>{} : std::vector<Rank>{2});
+  });
+  CHECK(contains(words[1], "rank 1 says the job has 2 ranks, rank 0 says 3"));
+  CHECK(contains(words[0], "did not join within 3 s"));
+}
+
+namespace {
+
+std::string survives(Rank rank, bool killed, const transport::Rendezvous& rendezvous, const std::string& backend) {
+  auto all = Communicator::create(rendezvous, configured({"GYRE_TRANSPORT=" + backend}));
+  if (!all) return error_of(all);
+  [[maybe_unused]] const Status together = (*all)->bootstrap().barrier();
+  if (killed) ::raise(SIGKILL);
+  const std::string lost = members(**all, rank);
+  return contains(lost, " is gone: ") ? members((*all)->shrink(), rank) : lost;
+}
+
+/// Ranks as processes, of which `killed` end at once, while the others call; what those say, by rank.
+Words survivors(int ranks, const std::vector<Rank>& killed, const std::string& backend) {
+  const transport::Door door = *transport::open_door();
+  std::vector<std::pair<pid_t, int>> children;  // process, and where it writes
+  for (Rank rank = 0; rank < ranks; ++rank) {
+    std::array<int, 2> pipe{};
+    if (::pipe(pipe.data()) != 0) throw std::runtime_error("pipe");
+    const pid_t child = ::fork();
+    if (child == 0) {
+      transport::Rendezvous rendezvous = door.rendezvous(rank, ranks);
+      rendezvous.job = 3;
+      const std::string said = survives(rank, std::find(killed.begin(), killed.end(), rank) != killed.end(), rendezvous, backend);
+      [[maybe_unused]] const ssize_t wrote = ::write(pipe[1], said.data(), said.size());
+      ::_exit(0);
+    }
+    ::close(pipe[1]);
+    children.emplace_back(child, pipe[0]);
+  }
+  Words words;
+  for (const auto& [child, end] : children) {
+    std::string& said = words.emplace_back();
+    std::array<char, 1024> text;
+    for (ssize_t got = 1; got > 0;) {
+      got = ::read(end, text.data(), text.size());
+      if (got > 0) said.append(text.data(), static_cast<size_t>(got));
+    }
+    ::close(end);
+    ::waitpid(child, nullptr, 0);
+  }
+  return words;
+}
+
+}  // namespace
+
+TEST_CASE("the living go on without killed ranks, rank 0 among them or not") {
+  for (const std::string& backend : test::backends()) {
+    if (backend == "loopback") continue;  // within a process
+    INFO(backend);
+    CHECK(survivors(3, {1}, backend) == Words{"0 2", "", "0 2"});
+    CHECK(survivors(4, {0, 2}, backend) == Words{"", "1 3", "", "1 3"});
+    CHECK(survivors(2, {0}, backend) == Words{"", "1"});
+  }
+}

@@ -1,0 +1,133 @@
+#include "transport/reunion.h"
+
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+
+#include "base/text.h"
+#include "transport/bootstrap_socket.h"
+#include "transport/bootstrap_wire.h"
+#include "transport/control.h"
+#include "transport/net_device.h"
+
+namespace gyre::transport {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+Result<uint16_t> port_of(int fd) {
+  sockaddr_storage address{};
+  socklen_t length = sizeof address;
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length) != 0) {
+    return Error{Code::system, "a door for later meetings: " + errno_text(errno)};
+  }
+  return ntohs(address.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6&>(address).sin6_port
+                                             : reinterpret_cast<const sockaddr_in&>(address).sin_port);
+}
+
+// By which other hosts may reach this one; the loopback's where there is no other network.
+std::string own_addresses() {
+  std::vector<std::string> outer, inner;
+  const auto interfaces = read_interfaces();
+  for (const auto& interface : interfaces ? *interfaces : std::vector<NetMachine::Interface>()) {
+    if (interface.running) (interface.loopback ? inner : outer).push_back(text(interface.address));
+  }
+  return fmt::format("{}", fmt::join(outer.empty() ? inner : outer, ","));
+}
+
+/// A connection that is tried; what has become of it.
+struct Attempt {
+  size_t rank;
+  UniqueFd fd;
+};
+
+// -1: not yet known; else 0 or an errno
+int outcome(int fd) {
+  pollfd writable{fd, POLLOUT, 0};
+  if (::poll(&writable, 1, 0) <= 0) return -1;
+  int error = 0;
+  socklen_t length = sizeof error;
+  return ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length) == 0 ? error : errno;
+}
+
+}  // namespace
+
+Result<Reunion> Reunion::open(Bootstrap& job, const std::string& host) {
+  auto door = bootstrap::listen({});
+  const auto port = door ? port_of(door->get()) : Result<uint16_t>(door.error());
+  if (!port) {
+    job.fail(port.error());
+    return port.error();
+  }
+  std::string card;
+  bootstrap::put(card, *port);
+  bootstrap::put(card, random_number());
+  bootstrap::put(card, static_cast<uint32_t>(host.size()));
+  card += host + own_addresses();
+  std::vector<Card> cards;
+  for (const std::string& bytes : GYRE_TRY(job.all_gather(card))) {
+    std::string_view rest = bytes;
+    Card& theirs = cards.emplace_back();
+    theirs.port = bootstrap::take<uint16_t>(rest).value_or(0);
+    theirs.job = bootstrap::take<uint64_t>(rest).value_or(0);
+    const size_t length = std::min<size_t>(bootstrap::take<uint32_t>(rest).value_or(0), rest.size());
+    theirs.host = rest.substr(0, length);
+    theirs.addresses = rest.substr(length);
+  }
+  return Reunion(job.rank(), *std::move(door), std::move(cards));
+}
+
+Rendezvous Reunion::at(Rank rank) const {
+  const Card& card = cards_[static_cast<size_t>(rank)];
+  Rendezvous meeting;
+  meeting.host = card.host == cards_[static_cast<size_t>(rank_)].host ? "127.0.0.1" : card.addresses;
+  meeting.port = card.port;
+  meeting.job = card.job;
+  return meeting;
+}
+
+Rendezvous Reunion::rendezvous(std::span<const Rank> members, std::chrono::milliseconds timeout) const {
+  Rendezvous meeting = at(members.front());
+  meeting.rank = static_cast<Rank>(std::find(members.begin(), members.end(), rank_) - members.begin());
+  meeting.size = static_cast<int>(members.size());
+  meeting.timeout = timeout;
+  if (meeting.rank == 0) meeting.listen_fd = door_.get();
+  return meeting;
+}
+
+std::vector<Rank> Reunion::living(std::chrono::milliseconds limit) const {
+  std::vector<bool> lives(cards_.size());
+  std::vector<Attempt> attempts;
+  for (size_t rank = 0; rank < cards_.size(); ++rank) {
+    lives[rank] = static_cast<Rank>(rank) == rank_;
+    const auto addresses = lives[rank] ? std::vector<bootstrap::Address>() : bootstrap::addresses(at(static_cast<Rank>(rank)));
+    for (const bootstrap::Address& address : addresses ? *addresses : std::vector<bootstrap::Address>()) {
+      UniqueFd fd(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+      if (!fd) continue;
+      const int rc = ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address.storage), address.length);
+      if (rc == 0 || errno == EINPROGRESS || errno == EINTR) attempts.push_back({rank, std::move(fd)});
+    }
+  }
+  for (const auto end = Clock::now() + limit; !attempts.empty() && Clock::now() < end;) {
+    std::vector<pollfd> fds;
+    for (const Attempt& attempt : attempts) fds.push_back({attempt.fd.get(), POLLOUT, 0});
+    ::poll(fds.data(), fds.size(), 50);
+    std::erase_if(attempts, [&](const Attempt& attempt) {
+      const int error = outcome(attempt.fd.get());
+      if (error == 0) lives[attempt.rank] = true;
+      return error >= 0 || lives[attempt.rank];
+    });
+  }
+  std::vector<Rank> living;
+  for (size_t rank = 0; rank < lives.size(); ++rank) {
+    if (lives[rank]) living.push_back(static_cast<Rank>(rank));
+  }
+  return living;
+}
+
+}  // namespace gyre::transport

@@ -4,17 +4,13 @@
 
 namespace gyre::engine {
 
-void Combine::bind(DataType type, ReduceOp op, int ranks, uint64_t scalar) {
+void Combine::bind(DataType type, ReduceOp op, int ranks, uint64_t scalar, bool ordered) {
   arithmetic_ = &kernels::arithmetic(type, op);
   element_ = size_of(type);
   factor_ = op == ReduceOp::premul_sum ? kernels::factor_of(type, scalar) : kernels::Factor{kernels::avg_scalar(type, ranks), 1};
   ranks_ = static_cast<uint64_t>(ranks);
-  ordered_ = false;
-}
-
-void Combine::bind_ordered(DataType type, ReduceOp op, int ranks, uint64_t scalar) {
-  bind(type, op, ranks, scalar);
-  ordered_ = true;
+  ordered_ = ordered;
+  if (!ordered) return;
   partial_ = kernels::partial_size(type);
   multiplies_own_ = op == ReduceOp::premul_sum;
   canonical_.bind(type, op, ranks);

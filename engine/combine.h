@@ -28,10 +28,9 @@ struct Sink {
 
 class Combine {
  public:
-  /// For calls of this type and operation on so many ranks. `scalar`: the bits of premul_sum's element.
-  void bind(DataType, ReduceOp, int ranks, uint64_t scalar = 0);
-  /// The same for ordered numerics (kernels/canonical.h): what has no room in an element is of a partial sum's type.
-  void bind_ordered(DataType, ReduceOp, int ranks, uint64_t scalar);
+  /// For calls of this type and operation on so many ranks. `scalar`: the bits of premul_sum's element. `ordered`: in ordered numerics
+  /// (kernels/canonical.h), where what has no room in an element is of a partial sum's type.
+  void bind(DataType, ReduceOp, int ranks, uint64_t scalar, bool ordered);
 
   /// True where a rank's own part is multiplied before it goes to others. In ordered numerics that of an average is not: they all
   /// multiply by the same.

@@ -27,11 +27,7 @@ void HostMachine::bind(const Plan& plan, uint64_t word, const Buffers& buffers, 
       const_cast<void*>(buffers.input));  // NOLINT(cppcoreguidelines-pro-type-const-cast): verified: steps write output only
   buffers_[1] = static_cast<std::byte*>(buffers.output);
   buffers_[2] = scratch;
-  if (plan.ordered()) {
-    combine_.bind_ordered(call.type, call.op, ranks, buffers.scalar);
-  } else {
-    combine_.bind(call.type, call.op, ranks, buffers.scalar);
-  }
+  combine_.bind(call.type, call.op, ranks, buffers.scalar, plan.ordered());
   position_ = {};
   if (program_->steps.empty()) position_.round = plan.rounds();
   blocked_ = {};

@@ -5,10 +5,7 @@ namespace gyre::engine {
 void Passes::run(const DirectPlan& plan, const DirectForm& form, std::span<const RankMemory> memory) {
   const Call& call = plan.call;
   const size_t element = size_of(call.type);
-  if (plan.ordered)
-    combine_.bind_ordered(call.type, call.op, ranks_, 0);
-  else
-    combine_.bind(call.type, call.op, ranks_);
+  combine_.bind(call.type, call.op, ranks_, 0, plan.ordered);
   const uint32_t chunks = form.schedule->layout.chunks;
   const auto offset = [&](uint32_t chunk) { return (chunk / chunks * call.count + form.bounds[chunk % chunks]) * element; };
   for (const schedule::Pass& pass : form.schedule->passes[static_cast<size_t>(rank_)]) {

@@ -10,13 +10,6 @@
 #include <immintrin.h>
 #endif
 
-// Each element depends on its own inputs only, also when dst is one of them, which the compiler can't know.
-#if defined(__clang__)
-#define GYRE_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
-#else
-#define GYRE_INDEPENDENT _Pragma("GCC ivdep")
-#endif
-
 namespace gyre::kernels {
 namespace {
 
@@ -176,20 +169,6 @@ void GYRE_ISA::copy_away(void* dst, const void* src, size_t bytes) {
   __builtin_memcpy(to, from, bytes);
 }
 
-// In the order of DataType.
-constinit const ArithmeticTable GYRE_ISA::table{{
-    integers<int8_t, uint8_t>,
-    integers<uint8_t, uint8_t>,
-    integers<int32_t, uint32_t>,
-    integers<uint32_t, uint32_t>,
-    integers<int64_t, uint64_t>,
-    integers<uint64_t, uint64_t>,
-    floats<Half>,
-    floats<float>,
-    floats<double>,
-    floats<Bfloat16>,
-    floats<Float8e4m3>,
-    floats<Float8e5m2>,
-}};
+constinit const ArithmeticTable GYRE_ISA::table{{GYRE_ROWS}};
 
 }  // namespace gyre::kernels

@@ -6,6 +6,18 @@
 #include "kernels/reduce_host.h"
 #include "kernels/tree_kernels.h"
 
+// Before a loop each of whose elements depends on its own inputs only, also when dst is one of them, which the compiler can't know.
+#if defined(__clang__)
+#define GYRE_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define GYRE_INDEPENDENT _Pragma("GCC ivdep")
+#endif
+// The rows of a table in the order of DataType, where integers<T, unsigned T> and floats<T> are rows.
+#define GYRE_ROWS                                                                                                               \
+  integers<int8_t, uint8_t>, integers<uint8_t, uint8_t>, integers<int32_t, uint32_t>, integers<uint32_t, uint32_t>,             \
+      integers<int64_t, uint64_t>, integers<uint64_t, uint64_t>, floats<Half>, floats<float>, floats<double>, floats<Bfloat16>, \
+      floats<Float8e4m3>, floats<Float8e5m2>
+
 namespace gyre::kernels {
 
 /// By type, then by op.

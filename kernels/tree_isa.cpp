@@ -5,12 +5,6 @@
 #include "kernels/half_f16c.h"
 #endif
 
-#if defined(__clang__)
-#define GYRE_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
-#else
-#define GYRE_INDEPENDENT _Pragma("GCC ivdep")
-#endif
-
 namespace gyre::kernels {
 namespace {
 
@@ -149,20 +143,6 @@ inline constexpr Row floats{
 
 }  // namespace
 
-// In the order of DataType.
-constinit const TreeTable GYRE_ISA::tree_table{{
-    integers<int8_t, uint8_t>,
-    integers<uint8_t, uint8_t>,
-    integers<int32_t, uint32_t>,
-    integers<uint32_t, uint32_t>,
-    integers<int64_t, uint64_t>,
-    integers<uint64_t, uint64_t>,
-    floats<Half>,
-    floats<float>,
-    floats<double>,
-    floats<Bfloat16>,
-    floats<Float8e4m3>,
-    floats<Float8e5m2>,
-}};
+constinit const TreeTable GYRE_ISA::tree_table{{GYRE_ROWS}};
 
 }  // namespace gyre::kernels

@@ -23,15 +23,10 @@ struct FrameHeader {
 
 void set_option(int fd, int level, int option, int value) { ::setsockopt(fd, level, option, &value, sizeof value); }
 
-// Probed after a second of silence, every second; so that a lost host is known a second before the limit.
-void watch_host(int fd, std::chrono::seconds silence) {
-  const int limit = static_cast<int>(silence.count()) - 1;
-  set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-  set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-  set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, 1);
-  set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, 1);
-  set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, std::clamp(limit - 1, 1, 127));
-  set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, limit * 1000);
+// Also while something is under way, which is a little only.
+void limit_silence(int fd, std::chrono::seconds silence) {
+  watch_host(fd, silence);
+  set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, (static_cast<int>(silence.count()) - 1) * 1000);
 }
 
 bool later(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR || error == EINPROGRESS || error == EALREADY; }
@@ -40,8 +35,16 @@ std::string text_of_port(in_port_t port) { return port == 0 ? "" : fmt::format("
 
 }  // namespace
 
+void watch_host(int fd, std::chrono::seconds silence) {
+  set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, 1);
+  set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, 1);
+  set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, std::clamp(static_cast<int>(silence.count()) - 2, 1, 127));
+}
+
 Control::Control(UniqueFd fd, std::chrono::seconds silence) : fd_(std::move(fd)), connected_(true) {
-  watch_host(fd_.get(), silence);
+  limit_silence(fd_.get(), silence);
   SocketAddress from;
   from.length = sizeof from.bytes;
   if (::getpeername(fd_.get(), reinterpret_cast<sockaddr*>(&from.bytes), &from.length) == 0) peer_ = text_of(from);
@@ -55,7 +58,7 @@ Control Control::to(const SocketAddress& address, std::chrono::seconds silence) 
     control.end("socket: " + errno_text(errno));
     return control;
   }
-  watch_host(control.fd_.get(), silence);
+  limit_silence(control.fd_.get(), silence);
   if (::connect(control.fd_.get(), reinterpret_cast<const sockaddr*>(&address.bytes), address.length) != 0 && !later(errno)) {
     control.end(errno);
   }

@@ -66,6 +66,9 @@ struct ListeningSocket {
   PrivateFd fd;
   SocketAddress address;  ///< with its port
 };
+/// A connection sends without delay; it is probed after a second of silence, every second, so that a host that does not answer is known a
+/// second before that limit. What it was sent may wait for ever: a peer that is stopped takes none, and its kernel answers.
+void watch_host(int fd, std::chrono::seconds silence);
 /// On a free port of this address.
 Result<ListeningSocket> listen_at(const SocketAddress&);
 /// The next connection, or none.

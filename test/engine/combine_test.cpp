@@ -189,7 +189,7 @@ TEST_CASE("all ranks' inputs are reduced to any number of sinks, an input among 
           std::vector<std::byte*> to;
           for (size_t i = 0; i < sinks; ++i) to.push_back(memory[inputs.size() - 1 + i].data());  // the last input, and two others
           Combine combine;
-          combine.bind(type, op, ranks);
+          combine.bind(type, op, ranks, 0, false);
           combine.whole(from, to, count);
           INFO(name(type) << " " << name(op) << ", " << ranks << " ranks, " << sinks << " sinks");
           for (const std::byte* sink : to) CHECK(std::memcmp(sink, expected.data(), expected.size()) == 0);

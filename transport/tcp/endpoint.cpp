@@ -37,7 +37,7 @@ TcpEndpoint::TcpEndpoint(TcpWorker& worker, Card card, std::string_view hello) :
 
 TcpEndpoint::TcpEndpoint(TcpWorker& worker, PrivateFd fd, const Greeting& greeting)
     : worker_(worker), hello_(greeting.hello, greeting.hello_bytes), peer_(peer_of(fd.get())), fd_(std::move(fd)) {
-  set_options(fd_.get(), worker.options().silence);
+  watch_host(fd_.get(), worker.options().silence);
   set_buffers(fd_.get(), worker.options().buffer_bytes);
   const Answer answer{answer_magic, worker.slots().bytes, worker.slots().credits, 0};
   if (::send(fd_.get(), &answer, sizeof answer, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof answer) {

@@ -76,15 +76,6 @@ Result<Card> decode(std::string_view text) {
   return card;
 }
 
-void set_options(int fd, std::chrono::seconds silence) {
-  const int limit = static_cast<int>(silence.count()) - 1;
-  set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-  set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-  set(fd, IPPROTO_TCP, TCP_KEEPIDLE, 1);
-  set(fd, IPPROTO_TCP, TCP_KEEPINTVL, 1);
-  set(fd, IPPROTO_TCP, TCP_KEEPCNT, std::clamp(limit - 1, 1, 127));
-}
-
 void bound_bytes_under_way(int fd, size_t bytes) {
   constexpr size_t least = 512 << 10;  // several segments of 64 KiB, with fewer of which the kernel waits for its timers
   const int bound = static_cast<int>(std::clamp<size_t>(bytes, least, 1 << 30));
@@ -95,7 +86,7 @@ void bound_bytes_under_way(int fd, size_t bytes) {
 Result<PrivateFd> start_connecting(const SocketAddress& address, std::chrono::seconds silence) {
   PrivateFd fd(UniqueFd(::socket(address.bytes.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)));
   if (!fd) return Error{Code::system, "socket: " + errno_text(errno)};
-  set_options(fd.get(), silence);
+  watch_host(fd.get(), silence);
   if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address.bytes), address.length) != 0 && errno != EINPROGRESS && errno != EINTR)
     return Error{Code::remote, errno_text(errno)};
   return fd;

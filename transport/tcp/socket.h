@@ -19,9 +19,6 @@ struct Card {
 std::string encode(const Card&);
 Result<Card> decode(std::string_view);
 
-/// No delay, and probes while nothing is under way. Data that is not acknowledged does not end the connection by itself: a peer that is
-/// stopped takes none, and its kernel answers.
-void set_options(int fd, std::chrono::seconds silence);
 /// Of a connected socket: so many bytes, or few more, may be on their way to whoever reads it, and few wait in it to be sent. By themselves
 /// the kernel's buffers grow to many megabytes, and a sender would be done with messages that nobody wanted.
 void bound_bytes_under_way(int fd, size_t bytes);

@@ -16,7 +16,6 @@ namespace {
 
 constexpr size_t plans_kept = 64;
 constexpr auto release_time = std::chrono::seconds(1);
-constexpr int free_spins = 300, crowded_spins = 4;
 constexpr uint64_t refused_word = 0x72656675736564;  // in place of a plan's hash
 
 std::vector<transport::Worker*> workers(const Connections& connections) {
@@ -25,6 +24,11 @@ std::vector<transport::Worker*> workers(const Connections& connections) {
     if (backend.worker != nullptr && backend.device.between_hosts) all.push_back(backend.worker.get());
   }
   return all;
+}
+
+Surroundings surroundings(const std::vector<transport::Worker*>& workers, bool crowded, transport::Doorbell* doorbell) {
+  const bool by_kernel = std::any_of(workers.begin(), workers.end(), [](const auto* worker) { return worker->polls_by_kernel(); });
+  return {crowded, !workers.empty(), by_kernel, doorbell};
 }
 
 }  // namespace
@@ -39,25 +43,30 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const transport::Rend
     return circumstances.error();
   }
   auto connections = GYRE_TRY(connect_ranks(*bootstrap, config, facts));
+  auto doorbell = GYRE_TRY(open_doorbell(*bootstrap, connections));
   auto board = GYRE_TRY(open_board(*bootstrap, connections));
+  if (board != nullptr && doorbell != nullptr) board->rings(*doorbell);
   const bool busy = host_load(facts, bootstrap->rank()).crowded;
-  return std::unique_ptr<Communicator>(
-      new Communicator(std::move(bootstrap), std::move(connections), config, *std::move(circumstances), busy, std::move(board)));
+  return std::unique_ptr<Communicator>(new Communicator(std::move(bootstrap), std::move(doorbell), std::move(connections), config,
+                                                        *std::move(circumstances), busy, std::move(board)));
 }
 
-Communicator::Communicator(std::unique_ptr<transport::Bootstrap> bootstrap, Connections connections, const Config& config,
-                           Circumstances circumstances, bool crowded, std::unique_ptr<transport::Board> board)
+Communicator::Communicator(std::unique_ptr<transport::Bootstrap> bootstrap, std::unique_ptr<transport::Doorbell> doorbell,
+                           Connections connections, const Config& config, Circumstances circumstances, bool crowded,
+                           std::unique_ptr<transport::Board> board)
     : bootstrap_(std::move(bootstrap)),
+      doorbell_(std::move(doorbell)),
       connections_(std::move(connections)),
       slots_{static_cast<uint32_t>(*config.slots), *config.slot_bytes},
       circumstances_(std::move(circumstances)),
       forms_(bootstrap_->rank(), bootstrap_->size(), crowded),
       batch_(bootstrap_->rank(), connections_.fifos.front(), slots_.bytes),
       machines_(bootstrap_->rank(), connections_.fifos),
-      executor_(*bootstrap_, workers(connections_), crowded) {
+      waiter_(*config.wait, surroundings(workers(connections_), crowded, doorbell_.get())),
+      executor_(*bootstrap_, workers(connections_), waiter_) {
   machines_.between(batch_);
   if (board == nullptr) return;
-  direct_ = std::make_unique<Direct>(bootstrap_->rank(), std::move(board), crowded ? crowded_spins : free_spins);
+  direct_ = std::make_unique<Direct>(bootstrap_->rank(), std::move(board), waiter_.looks());
   direct_->between(batch_);
 }
 

@@ -61,8 +61,8 @@ class Communicator {
   std::string explain(const Call&);
 
  private:
-  Communicator(std::unique_ptr<transport::Bootstrap>, Connections, const Config&, Circumstances, bool crowded,
-               std::unique_ptr<transport::Board>);
+  Communicator(std::unique_ptr<transport::Bootstrap>, std::unique_ptr<transport::Doorbell>, Connections, const Config&, Circumstances,
+               bool crowded, std::unique_ptr<transport::Board>);
 
   /// What a call runs: by messages, or directly, or directly if buffers allow it and else by messages.
   struct Planned {
@@ -83,6 +83,7 @@ class Communicator {
   void give_up(const Error&);
 
   std::unique_ptr<transport::Bootstrap> bootstrap_;
+  std::unique_ptr<transport::Doorbell> doorbell_;
   Connections connections_;
   transport::Slots slots_;
   Circumstances circumstances_;
@@ -91,6 +92,7 @@ class Communicator {
   Batch batch_;
   Machines machines_;
   std::unique_ptr<Direct> direct_;  // null: not all ranks are on this host
+  Waiter waiter_;
   Executor executor_;
   std::map<std::string, std::shared_ptr<const Proven>, std::less<>> schedules_;  // by family and shape; kept, since machines know them
   std::vector<std::unique_ptr<Planned>> plans_;                                  // the latest first

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "base/log.h"
 
 namespace gyre::engine {
@@ -30,7 +28,12 @@ Status Executor::run(Work& work) {
   }
   described_.reset();
   warned_ = false;
-  waiter_.reset();
+  Status status = drive(work);
+  waiter_.reset();  // nobody need wake it
+  return status;
+}
+
+Status Executor::drive(Work& work) {
   for (;;) {
     const Work::Moved moved = work.move();
     if (moved.done) {
@@ -46,10 +49,6 @@ Status Executor::run(Work& work) {
   }
 }
 
-bool Executor::poll_by_kernel(const std::vector<transport::Worker*>& workers) {
-  return std::any_of(workers.begin(), workers.end(), [](const transport::Worker* worker) { return worker->polls_by_kernel(); });
-}
-
 void Executor::progress() {
   for (transport::Worker* worker : workers_) worker->progress();
 }
@@ -61,7 +60,7 @@ Status Executor::wait(const Work& work) {
     if (const Error* failure = bootstrap_.failure()) return explain(*failure, work);
     if (bootstrap_.asked()) return settle(work);
   }
-  return waiter_.pause() ? stalled(work) : Status();
+  return waiter_.pause(work) ? stalled(work) : Status();
 }
 
 // Looked at now and then by a rank that has been waiting.

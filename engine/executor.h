@@ -14,15 +14,15 @@ namespace gyre::engine {
 
 class Executor {
  public:
-  /// The bootstrap and the workers must outlive it. `workers`: those that need progress. `crowded`: see Waiter.
-  Executor(transport::Bootstrap& bootstrap, std::vector<transport::Worker*> workers, bool crowded)
-      : bootstrap_(bootstrap), workers_(std::move(workers)), waiter_(crowded, poll_by_kernel(workers_)) {}
+  /// The bootstrap, the workers and the waiter must outlive it. `workers`: those that need progress.
+  Executor(transport::Bootstrap& bootstrap, std::vector<transport::Worker*> workers, Waiter& waiter)
+      : bootstrap_(bootstrap), workers_(std::move(workers)), waiter_(waiter) {}
 
   /// Blocks until the work is done and the user's memory is free, or the job can't go on.
   Status run(Work&);
 
  private:
-  static bool poll_by_kernel(const std::vector<transport::Worker*>&);
+  Status drive(Work&);
   void progress();
   Status wait(const Work&);
   Status stalled(const Work&);
@@ -32,7 +32,7 @@ class Executor {
 
   transport::Bootstrap& bootstrap_;
   std::vector<transport::Worker*> workers_;
-  Waiter waiter_;
+  Waiter& waiter_;
   std::optional<std::chrono::steady_clock::time_point> described_;  // this work, to rank 0
   bool warned_ = false;                                             // of this work, in the log
 };

@@ -57,6 +57,12 @@ struct Config {
       "default",
       "What the bits of a reduction of floats depend on; default: inputs, job and options; ordered: the ranks' inputs, and nothing else.",
       {"default", "ordered"}};
+  Word wait{
+      "GYRE_WAIT",
+      "auto",
+      "How a rank waits for others: spin: keeps its processor; yield: lets others have it; sleep: until it is woken; auto: one after the "
+      "other.",
+      {"auto", "spin", "yield", "sleep"}};
   Word log{"GYRE_LOG", "warn", "What is logged: error, warn, info or debug.", {"error", "warn", "info", "debug"}};
   Word hostid{"GYRE_HOSTID", "", "Ranks with equal text share a host; default: boot id and network namespace."};
   Word rank{"GYRE_RANK", "", "This process's rank, where no launcher says it; with GYRE_SIZE and GYRE_ROOT."};
@@ -101,7 +107,7 @@ struct Config {
   template <class Self, class Visit>
   static void for_each(Self& self, Visit& visit) {
     visit(self.transport), visit(self.algorithm), visit(self.grid), visit(self.constants), visit(self.slot_bytes), visit(self.slots),
-        visit(self.channels), visit(self.numerics), visit(self.log);
+        visit(self.channels), visit(self.numerics), visit(self.wait), visit(self.log);
     visit(self.hostid), visit(self.rank), visit(self.size), visit(self.root), visit(self.timeout), visit(self.deadline),
         visit(self.peer_timeout), visit(self.stats), visit(self.stats_seconds), visit(self.fallback), visit(self.ib_confirm),
         visit(self.pinned_bytes);

@@ -58,6 +58,7 @@ class CollectiveWork final : public Work {
   std::optional<Error> wrong() const override { return by().wrong(); }
   std::optional<Deadline> deadline() const override { return deadline_; }
   std::vector<Rank> awaited() const override { return by().awaited(); }
+  Rank awaits_only() const override { return by().awaits_only(); }
   std::string where() const override { return by().where(); }
   Description description() const override { return by().description(); }
   std::vector<transport::Pair> pairs() const override { return by().pairs(); }

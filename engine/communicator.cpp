@@ -15,7 +15,6 @@ namespace {
 
 constexpr size_t plans_kept = 64;
 constexpr auto release_time = std::chrono::seconds(1);
-constexpr int free_spins = 300, crowded_spins = 4;
 constexpr uint64_t refused_word = 0x72656675736564;  // in place of a plan's hash
 
 std::vector<transport::Worker*> workers(const Connections& connections) {
@@ -26,9 +25,13 @@ std::vector<transport::Worker*> workers(const Connections& connections) {
   return all;
 }
 
-std::unique_ptr<Direct> direct(Rank rank, std::unique_ptr<transport::Board> board, bool crowded) {
-  if (board == nullptr) return nullptr;
-  return std::make_unique<Direct>(rank, std::move(board), crowded ? crowded_spins : free_spins);
+Surroundings surroundings(const std::vector<transport::Worker*>& workers, bool crowded, transport::Doorbell* doorbell) {
+  const bool by_kernel = std::any_of(workers.begin(), workers.end(), [](const auto* worker) { return worker->polls_by_kernel(); });
+  return {crowded, !workers.empty(), by_kernel, doorbell};
+}
+
+std::unique_ptr<Direct> direct(Rank rank, std::unique_ptr<transport::Board> board, int looks) {
+  return board == nullptr ? nullptr : std::make_unique<Direct>(rank, std::move(board), looks);
 }
 
 }  // namespace
@@ -37,13 +40,15 @@ Communicator::Communicator(Formed formed)
     : bootstrap_(std::move(formed.bootstrap)),
       given_(std::move(formed.given)),
       reunion_(std::move(formed.reunion)),
+      doorbell_(std::move(formed.doorbell)),
       connections_(std::move(formed.connections)),
       slots_{static_cast<uint32_t>(*formed.config.slots), *formed.config.slot_bytes},
       circumstances_(std::move(formed.circumstances)),
       forms_(rank(), size(), formed.crowded),
       batch_(rank(), connections_.fifos.front(), slots_.bytes),
-      collective_(rank(), connections_.fifos, direct(rank(), std::move(formed.board), formed.crowded), batch_),
-      executor_(*bootstrap_, workers(connections_), connections_.transports, formed.crowded),
+      waiter_(*given_.wait, surroundings(workers(connections_), formed.crowded, doorbell_.get())),
+      collective_(rank(), connections_.fifos, direct(rank(), std::move(formed.board), waiter_.looks()), batch_),
+      executor_(*bootstrap_, workers(connections_), connections_.transports, waiter_),
       in_flight_(collective_, batch_, workers(connections_)),
       time_limit_(std::chrono::seconds(*given_.deadline)) {}
 
@@ -210,10 +215,16 @@ Result<bool> Communicator::test(Request request) {
 
 Status Communicator::wait(Request request) {
   GYRE_TRY(test(request));
-  while (in_flight_.ended() < request.number) {
-    if (!GYRE_TRY(step(request))) executor_.rest();
+  in_flight_.attend(true);
+  Status status;
+  while (status && in_flight_.ended() < request.number) {
+    const auto moved = step(request);
+    if (!moved) status = moved.error();
+    if (moved && !*moved) executor_.rest(in_flight_);
   }
-  return {};
+  in_flight_.attend(false);
+  waiter_.reset();
+  return status;
 }
 
 void Communicator::abort(std::string_view why) { bootstrap_->fail({Code::remote, fmt::format("aborted: {}", why)}); }

@@ -99,6 +99,7 @@ class Communicator {
     Circumstances circumstances;
     transport::Reunion reunion;
     Connections connections;
+    std::unique_ptr<transport::Doorbell> doorbell;
     std::unique_ptr<transport::Board> board;
     bool crowded;
   };
@@ -123,12 +124,14 @@ class Communicator {
   std::unique_ptr<transport::Bootstrap> bootstrap_;
   Config given_;
   transport::Reunion reunion_;
+  std::unique_ptr<transport::Doorbell> doorbell_;
   Connections connections_;
   transport::Slots slots_;
   Circumstances circumstances_;
   topo::Profiles profiles_;
   DirectForms forms_;
   Batch batch_;
+  Waiter waiter_;
   CollectiveWork collective_;
   Executor executor_;
   InFlight in_flight_;

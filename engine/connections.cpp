@@ -97,6 +97,34 @@ Result<Connections> connect_ranks(Bootstrap& bootstrap, const Config& config, co
 
 namespace {
 
+// Ranks that reach each other's memory. Where one's bell can't be opened it is not rung, and looks by itself.
+void ring_peer(transport::Doorbell& doorbell, const Connections& connections, Rank peer, const std::string& address) {
+  const std::string& transport = connections.transports[static_cast<size_t>(peer)];
+  if ((transport != "shm" && transport != "loopback") || address.empty()) return;
+  if (const Status opened = doorbell.open(peer, address); !opened) {
+    log::info("rank {} is not woken: {}", peer, opened.error().what);
+    return;
+  }
+  bool all = true;
+  for (const auto& channel : connections.fifos) all = channel[static_cast<size_t>(peer)]->rings(doorbell.ringer(peer)) && all;
+  if (all) doorbell.promise(peer);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<transport::Doorbell>> open_doorbell(Bootstrap& bootstrap, const Connections& connections) {
+  auto created = transport::Doorbell::create(bootstrap.rank(), bootstrap.size());
+  if (!created) log::info("no doorbell: {}", created.error().what);
+  const auto addresses = GYRE_TRY(bootstrap.all_gather(created ? (*created)->address() : ""));
+  if (!created) return std::unique_ptr<transport::Doorbell>();
+  for (Rank peer = 0; peer < bootstrap.size(); ++peer) {
+    if (peer != bootstrap.rank()) ring_peer(**created, connections, peer, addresses[static_cast<size_t>(peer)]);
+  }
+  return *std::move(created);
+}
+
+namespace {
+
 // Whether all ranks have found something to be so.
 Result<bool> all_have(Bootstrap& bootstrap, bool own) {
   const auto all = GYRE_TRY(bootstrap.all_gather(own ? "1" : "0"));

@@ -8,6 +8,7 @@
 #include "engine/joining.h"
 #include "transport/board.h"
 #include "transport/bootstrap.h"
+#include "transport/doorbell.h"
 #include "transport/transport.h"
 
 namespace gyre::engine {
@@ -21,6 +22,8 @@ struct Connections {
 /// Called by all ranks. auto: shm inside a host where the peer's memory can be opened, otherwise as network.h says; or the transport named.
 /// Error: a pair that can't be joined, with the reason.
 Result<Connections> connect_ranks(transport::Bootstrap&, const Config&, const std::vector<Facts>&);
+/// Called by all ranks. What peers of this host wake this rank with, and it them; null: none.
+Result<std::unique_ptr<transport::Doorbell>> open_doorbell(transport::Bootstrap&, const Connections&);
 /// Called by all ranks. A board for ranks that are all joined by shm; none on any of them where they are not, or one can't open it.
 Result<std::unique_ptr<transport::Board>> open_board(transport::Bootstrap&, const Connections&);
 

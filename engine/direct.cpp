@@ -188,6 +188,16 @@ std::vector<Rank> Direct::awaited() const {
   return next_ < awaited_->size() ? std::vector<Rank>{(*awaited_)[next_]} : std::vector<Rank>{};
 }
 
+// The last one in the order of ranks that is missing: its coming is often the end of the wait, where the first one's would be one of many.
+Rank Direct::awaits_only() const {
+  if (stage_ != Stage::meet && stage_ != Stage::leave) return -1;
+  for (size_t i = awaited_->size(); i-- > next_;) {
+    const Rank peer = (*awaited_)[i];
+    if (stage_ == Stage::meet ? board_->arrived(peer, sequence_) == nullptr : !board_->finished(peer, sequence_)) return peer;
+  }
+  return -1;
+}
+
 std::string Direct::where() const {
   if (wrong_) return fmt::format("to reach rank {}'s memory", stranger_);
   if (stage_ == Stage::show) return "for ranks to be done with earlier calls";

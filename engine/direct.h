@@ -36,6 +36,7 @@ class Direct final : public Work {
   Rank stranger() const override { return stranger_; }
   std::optional<Error> wrong() const override { return wrong_; }
   std::vector<Rank> awaited() const override;
+  Rank awaits_only() const override;
   std::string where() const override;
   Description description() const override { return {call_.number, call_.plan, *call_.text}; }
   std::vector<transport::Pair> pairs() const override { return groups_ != nullptr ? groups_->pairs() : std::vector<transport::Pair>(); }

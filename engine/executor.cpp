@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "base/log.h"
@@ -32,7 +31,12 @@ Status Executor::run(Work& work) {
   }
   described_.reset();
   warned_ = false;
-  waiter_.reset();
+  Status status = drive(work);
+  waiter_.reset();  // nobody need wake it
+  return status;
+}
+
+Status Executor::drive(Work& work) {
   for (;;) {
     const Work::Moved moved = work.move();
     if (moved.done) break;
@@ -41,7 +45,7 @@ Status Executor::run(Work& work) {
       progress();
     } else {
       GYRE_TRY(look(work));
-      rest();
+      rest(work);
     }
   }
   if (described_) bootstrap_.finished();
@@ -64,13 +68,9 @@ Result<Work::Moved> Executor::step(Work& work) {
   return moved;
 }
 
-void Executor::rest() {
-  InFlight::move_all();
-  look_far_ = waiter_.pause();
-}
-
-bool Executor::poll_by_kernel(const std::vector<transport::Worker*>& workers) {
-  return std::any_of(workers.begin(), workers.end(), [](const transport::Worker* worker) { return worker->polls_by_kernel(); });
+void Executor::rest(const Work& work) {
+  const bool others = InFlight::move_others();
+  look_far_ = waiter_.pause(work, others);
 }
 
 void Executor::progress() {

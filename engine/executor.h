@@ -14,10 +14,9 @@ namespace gyre::engine {
 
 class Executor {
  public:
-  /// All that is given must outlive it. `workers`: those that need progress. `links`: what joins this rank to each, "shm". `crowded`:
-  /// see Waiter.
-  Executor(transport::Bootstrap& bootstrap, std::vector<transport::Worker*> workers, const std::vector<std::string>& links, bool crowded)
-      : bootstrap_(bootstrap), workers_(std::move(workers)), links_(links), waiter_(crowded, poll_by_kernel(workers_)) {}
+  /// All that is given must outlive it. `workers`: those that need progress. `links`: what joins this rank to each, "shm".
+  Executor(transport::Bootstrap& bootstrap, std::vector<transport::Worker*> workers, const std::vector<std::string>& links, Waiter& waiter)
+      : bootstrap_(bootstrap), workers_(std::move(workers)), links_(links), waiter_(waiter) {}
 
   /// Blocks until the work is done and the user's memory is free, or the job can't go on, or its deadline has passed.
   Status run(Work&);
@@ -25,12 +24,12 @@ class Executor {
   /// rest() or pass().
   Result<Work::Moved> step(Work&);
   /// Lets a moment pass.
-  void rest();
+  void rest(const Work&);
   /// The caller has something else to do.
   void pass() { look_far_ = waiter_.pass(); }
 
  private:
-  static bool poll_by_kernel(const std::vector<transport::Worker*>&);
+  Status drive(Work&);
   void progress();
   Status look(const Work&);
   Status stalled(const Work&);
@@ -42,7 +41,7 @@ class Executor {
   transport::Bootstrap& bootstrap_;
   std::vector<transport::Worker*> workers_;
   const std::vector<std::string>& links_;
-  Waiter waiter_;
+  Waiter& waiter_;
   bool look_far_ = false;                                           // what a waiting rank looks at rarely is to be looked at
   std::optional<std::chrono::steady_clock::time_point> described_;  // this work, to rank 0
   bool warned_ = false;                                             // of this work, in the log

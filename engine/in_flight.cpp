@@ -62,18 +62,21 @@ Work::Moved InFlight::move() {
   return moved;
 }
 
-void InFlight::move_all() {
+bool InFlight::move_others() {
   All& every = all();
-  if (every.size.load(std::memory_order_relaxed) == 0) return;
+  if (every.size.load(std::memory_order_relaxed) == 0) return false;
   const std::unique_lock listing(every.mutex, std::try_to_lock);
-  if (!listing.owns_lock()) return;
+  if (!listing.owns_lock()) return true;  // another thread moves them
+  bool any = false;
   for (InFlight* one : every.list) {
+    if (one->attended_.load(std::memory_order_relaxed)) continue;
     const std::unique_lock lock(one->mutex_, std::try_to_lock);
-    if (!lock.owns_lock()) continue;
-    if (one->empty() || one->operations_.empty()) continue;
+    if (!lock.owns_lock() || one->operations_.empty()) continue;
+    any = true;
     for (transport::Worker* worker : one->workers_) worker->progress();
     one->move();  // last: whoever sees its end may go on without the lock
   }
+  return any;
 }
 
 }  // namespace gyre::engine

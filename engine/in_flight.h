@@ -48,8 +48,10 @@ class InFlight final : public Work {
   Description description() const override { return front().description(); }
   std::vector<transport::Pair> pairs() const override { return front().pairs(); }
 
-  /// Moves what other threads do not move right now, of all communicators.
-  static void move_all();
+  /// Moves those of all communicators for which nobody waits; true: there are some.
+  static bool move_others();
+  /// Somebody waits for these, and moves them.
+  void attend(bool attended) { attended_.store(attended, std::memory_order_relaxed); }
 
  private:
   Work& front() const { return operations_.front().planned != nullptr ? static_cast<Work&>(collective_) : batch_; }
@@ -64,6 +66,7 @@ class InFlight final : public Work {
   uint64_t begun_ = 0;
   std::atomic<uint64_t> ended_{0};
   bool listed_ = false;
+  std::atomic<bool> attended_{false};
 };
 
 }  // namespace gyre::engine

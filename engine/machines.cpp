@@ -72,6 +72,17 @@ std::vector<Rank> Machines::awaited() const {
   return peers;
 }
 
+Rank Machines::awaits_only() const {
+  Rank only = -1;
+  for (const HostMachine* machine : running_) {
+    if (machine->step() == nullptr) return -1;  // a completion is awaited
+    const Rank peer = machine->blocked().peer;
+    if (peer < 0 || (only >= 0 && peer != only)) return -1;
+    only = peer;
+  }
+  return only;
+}
+
 // The first that has steps left to run; null: none.
 const HostMachine* Machines::waiting() const {
   for (const HostMachine* machine : running_) {

@@ -22,6 +22,7 @@ class Machines final : public Work {
   Moved move() override;
   Rank stranger() const override;
   std::vector<Rank> awaited() const override;
+  Rank awaits_only() const override;
   std::string where() const override;
   Description description() const override { return {call_.number, call_.plan, *call_.text}; }
   std::vector<transport::Pair> pairs() const override { return groups_ != nullptr ? groups_->pairs() : std::vector<transport::Pair>(); }

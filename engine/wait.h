@@ -1,10 +1,12 @@
-// How a rank waits for its peers. It polls; after a while it gives its processor away between polls, at once where ranks share
-// processors. No system call while messages keep coming.
+// How a rank waits for its peers: it polls; after a while it lets others have its processor between polls; then it sleeps until a peer of
+// its host wakes it. How long it does each is its own affair, and no other rank's. No system call while messages keep coming.
 #pragma once
-#include <sched.h>
-
 #include <chrono>
 #include <cstdint>
+#include <string_view>
+
+#include "engine/work.h"
+#include "transport/doorbell.h"
 
 namespace gyre::engine {
 
@@ -16,47 +18,69 @@ inline void relax_processor() {
 #endif
 }
 
+/// What a rank finds where it waits.
+struct Surroundings {
+  bool crowded = false;                     ///< the host has more ranks than processors
+  bool by_network = false;                  ///< some of what comes rings no bell
+  bool by_kernel = false;                   ///< a poll is a system call
+  transport::Doorbell* doorbell = nullptr;  ///< null: nobody wakes this rank
+};
+
+/// How long it waits in which way.
+struct Patience {
+  int looks;                        ///< at one peer before it is left for later (engine/direct.h)
+  uint64_t spins;                   ///< polls that keep the processor
+  std::chrono::nanoseconds yields;  ///< polls that let others have it; max(): for ever
+  bool for_ever;                    ///< it spins on and does neither
+
+  /// `wait`: GYRE_WAIT.
+  static Patience of(std::string_view wait, const Surroundings&);
+};
+
 class Waiter {
  public:
-  /// `crowded`: the host has more ranks than processors. `by_kernel`: a poll is a system call.
-  explicit Waiter(bool crowded, bool by_kernel = false) : spins_(crowded ? (by_kernel ? crowded_calls : crowded_spins) : free_spins) {}
+  /// `wait`: GYRE_WAIT. The doorbell must outlive it.
+  Waiter(std::string_view wait, const Surroundings& around)
+      : patience_(Patience::of(wait, around)), doorbell_(around.doorbell), by_network_(around.by_network) {}
 
   /// Something moved: the next wait starts afresh.
-  void reset() { idle_ = 0; }
-  /// Lets a moment pass. True now and then: time to look at what a waiting rank should look at rarely.
-  bool pause() {
-    if (++idle_ <= spins_) {
-      relax_processor();
-      return false;
-    }
-    sched_yield();
-    return due();
+  void reset() {
+    idle_ = 0;
+    if (armed_) [[unlikely]]
+      rise();
   }
-  /// The same of one that does not wait but does something else before it polls again.
-  bool pass() { return ++idle_ > spins_ && due(); }
+  /// Lets a moment pass. True now and then: time to look at what a waiting rank should look at rarely.
+  /// `awake`: it must not sleep.
+  bool pause(const Work& work, bool awake) {
+    if (++idle_ > patience_.spins) return leave(work, awake);
+    relax_processor();
+    return false;
+  }
+  /// The same of one that does something else before it polls again.
+  bool pass();
+  /// How often to look for one peer, that is about to come, before others are looked for.
+  int looks() const { return patience_.looks; }
   /// How long nothing has moved, to the precision of pause()'s true.
   std::chrono::steady_clock::duration waited() const { return waited_; }
 
  private:
-  bool due() {
-    if ((idle_ - spins_) % look_every != 0) return false;
-    const auto now = std::chrono::steady_clock::now();
-    if (idle_ - spins_ == look_every) since_ = now;
-    waited_ = now - since_;
-    return true;
-  }
+  bool leave(const Work&, bool awake);
+  bool spin_on(uint64_t left);
+  bool yield(uint64_t left);
+  bool sleep(const Work&);
+  std::chrono::nanoseconds nap() const;
+  void rise();
+  void look_at_clock(uint64_t left);
 
-  // About 10 us of polling, the cost of a few switches of processes: should a peer wait for this processor after all, it gets it soon.
-  // With more ranks than processors whoever polls is in the way.
-  static constexpr uint64_t free_spins = 400;
-  static constexpr uint64_t crowded_spins = 20;
-  static constexpr uint64_t crowded_calls = 1;  // which take as long as those spins
-  static constexpr uint64_t look_every = 64;
-
-  uint64_t spins_;
+  Patience patience_;
+  transport::Doorbell* doorbell_;
+  bool by_network_;
   uint64_t idle_ = 0;
-  std::chrono::steady_clock::time_point since_;
+  bool armed_ = false;  // peers see that it sleeps, or is about to
+  std::chrono::steady_clock::time_point since_, now_;
   std::chrono::steady_clock::duration waited_{};
+  std::chrono::steady_clock::time_point shunned_until_;  // yields
+  std::chrono::nanoseconds shunning_{};                  // for so long
 };
 
 }  // namespace gyre::engine

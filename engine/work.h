@@ -48,6 +48,8 @@ class Work {
   virtual std::optional<Deadline> deadline() const { return std::nullopt; }
   /// The ranks without which it can't go on.
   virtual std::vector<Rank> awaited() const = 0;
+  /// A rank without whose doing nothing can move, or that can do the last thing that is missing; -1: there is no such one.
+  virtual Rank awaits_only() const { return -1; }
   /// "for a message from rank 2 in step 3 (r <2 =out[0]) of round 0".
   virtual std::string where() const = 0;
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/types.h"
+#include "transport/doorbell.h"
 #include "transport/shared_memory.h"
 
 namespace gyre::transport {
@@ -49,6 +50,7 @@ class Board {
     Line& line = at(rank_, sequence);
     line.word = word;
     line.sequence.store(sequence, std::memory_order_release);
+    if (bell_ != nullptr) bell_->ring_all();
   }
   /// The peer's line for a call, or null. A later call's is never there: this rank was not done yet.
   const Line* arrived(Rank peer, uint64_t sequence) {
@@ -59,13 +61,18 @@ class Board {
     return &line;
   }
 
-  void finish(uint64_t sequence) { done(rank_).store(sequence, std::memory_order_release); }
+  void finish(uint64_t sequence) {
+    done(rank_).store(sequence, std::memory_order_release);
+    if (bell_ != nullptr) bell_->ring_all();
+  }
   bool finished(Rank peer, uint64_t sequence) {
     Part& part = parts_[static_cast<size_t>(peer)];
     if (part.done >= sequence) return true;
     part.done = done(peer).load(std::memory_order_acquire);
     return part.done >= sequence;
   }
+  /// From now on publish() and finish() wake by it who waits for that; it must outlive this.
+  void rings(const Doorbell& bell) { bell_ = &bell; }
   int ranks() const { return static_cast<int>(parts_.size()); }
 
  private:
@@ -84,6 +91,7 @@ class Board {
 
   Rank rank_;
   std::vector<Part> parts_;  // by rank
+  const Doorbell* bell_ = nullptr;
 };
 
 }  // namespace gyre::transport

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "transport/doorbell.h"
 #include "transport/transport.h"
 
 namespace gyre::transport {
@@ -54,6 +55,10 @@ class SlotRing {
 class SlotFifo final : public Fifo {
  public:
   SlotFifo(SlotRing out, SlotRing in) : out_(out), in_(in) {}
+  bool rings(const Ringer& peer) override {
+    peer_ = peer;
+    return true;
+  }
 
   std::byte* reserve(size_t bytes) override {
     if (sent_ - known_consumed_ == out_.slots().credits) {
@@ -67,6 +72,7 @@ class SlotFifo final : public Fifo {
     line.plan = plan;
     line.bytes = static_cast<uint32_t>(bytes);
     line.sequence.store(++sent_, std::memory_order_release);
+    peer_.ring();
     if (++out_slot_ == out_.slots().credits) out_slot_ = 0;
   }
   Arrival front() override {
@@ -78,12 +84,14 @@ class SlotFifo final : public Fifo {
   }
   void pop() override {
     in_.consumed().store(++popped_, std::memory_order_release);
+    peer_.ring();
     if (++in_slot_ == in_.slots().credits) in_slot_ = 0;
   }
 
  private:
   SlotRing out_;
   SlotRing in_;
+  Ringer peer_;
   uint64_t sent_ = 0;
   uint64_t known_consumed_ = 0;
   uint64_t popped_ = 0;

@@ -21,6 +21,8 @@
 
 namespace gyre::transport {
 
+class Ringer;
+
 /// Geometry of a connection, per direction. Equal on both ends.
 struct Slots {
   uint32_t credits = 8;      ///< messages that may be under way
@@ -56,6 +58,8 @@ class Fifo {
   /// The oldest arrived message. Its data stays valid until pop().
   virtual Arrival front() = 0;
   virtual void pop() = 0;
+  /// From now on commit() and pop() wake the peer by this. False: they can't, and a peer that sleeps must look by itself.
+  virtual bool rings(const Ringer& /*peer*/) { return false; }
 
   /// Direct: the next outgoing message is `bytes` at `data`, which must not change until completed() has reached the value that sent()
   /// has after this call. False: no credit.

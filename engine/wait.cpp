@@ -1,0 +1,112 @@
+#include "engine/wait.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <thread>
+
+namespace gyre::engine {
+namespace {
+
+using namespace std::chrono_literals;
+
+// About 10 us of polling, the cost of a few switches of processes: should a peer wait for this processor after all, it gets it soon.
+// With more ranks than processors whoever polls is in the way.
+constexpr uint64_t free_spins = 400, crowded_spins = 4;
+constexpr uint64_t crowded_calls = 1;  // which take as long as those spins
+constexpr int free_looks = 300, crowded_looks = 4;
+
+// Who sleeps is woken in some 20 us, so that this adds a few percent at most to what is waited for. In less time the ranks of a crowded
+// host may not all have had their turn, and ranks that yield are faster than ranks that sleep, if nobody else is there.
+constexpr std::chrono::nanoseconds short_yields = 500us;
+// What comes by the network does not wake it, and is seen after a nap, which takes some 100 us.
+constexpr std::chrono::nanoseconds long_yields = 5ms;
+// A yield that takes so long gave the processor to a program that computes, and will again. It comes back much sooner to a rank that
+// sleeps, so yields are left alone for a while: a longer one each time that they have then failed again.
+constexpr std::chrono::nanoseconds ousted = 500us, shortest_shunning = 10ms, longest_shunning = 1s;
+
+// However it waits, it looks for bad news so often. Where a ring may be lost, or what comes does not ring, that is how late it is seen.
+constexpr std::chrono::nanoseconds longest_nap = 10ms, unsure_nap = 1ms, blind_nap = 50us;
+
+constexpr uint64_t look_every = 64, look_every_spin = 1024;
+
+}  // namespace
+
+Patience Patience::of(std::string_view wait, const Surroundings& around) {
+  const uint64_t few = around.by_kernel ? crowded_calls : crowded_spins;
+  Patience p{around.crowded ? crowded_looks : free_looks, around.crowded ? few : free_spins, around.by_network ? long_yields : short_yields,
+             false};
+  if (wait == "spin") p.for_ever = true;
+  if (wait == "yield") p.yields = std::chrono::nanoseconds::max();
+  if (wait == "sleep") p = {crowded_looks, crowded_spins, 0ns, false};
+  return p;
+}
+
+bool Waiter::pass() {
+  if (++idle_ <= patience_.spins) return false;
+  const uint64_t left = idle_ - patience_.spins;
+  if (left % look_every != 1) return false;
+  look_at_clock(left);
+  return true;
+}
+
+bool Waiter::leave(const Work& work, bool awake) {
+  const uint64_t left = idle_ - patience_.spins;
+  if (patience_.for_ever) return spin_on(left);
+  look_at_clock(left);
+  const bool for_ever = patience_.yields == std::chrono::nanoseconds::max();
+  return awake || for_ever || (waited_ < patience_.yields && now_ >= shunned_until_) ? yield(left) : sleep(work);
+}
+
+bool Waiter::spin_on(uint64_t left) {
+  relax_processor();
+  if (left % look_every_spin != 0) return false;
+  look_at_clock(left / look_every_spin);
+  return true;
+}
+
+bool Waiter::yield(uint64_t left) {
+  const auto before = now_;
+  sched_yield();
+  look_at_clock(left + 1);
+  if (now_ - before > ousted) {
+    const bool again = before - shunned_until_ < shunning_;
+    shunning_ = again ? std::min(2 * shunning_, longest_shunning) : shortest_shunning;
+    shunned_until_ = now_ + shunning_;
+  }
+  return left % look_every == 0;
+}
+
+// In two steps: what came before the peers could see that it sleeps must be looked for in between.
+bool Waiter::sleep(const Work& work) {
+  if (doorbell_ == nullptr) {
+    std::this_thread::sleep_for(blind_nap);
+    return true;
+  }
+  if (!armed_) {
+    armed_ = true;
+    doorbell_->arm(work.awaits_only());
+    return false;
+  }
+  doorbell_->sleep(nap());
+  rise();
+  return true;
+}
+
+std::chrono::nanoseconds Waiter::nap() const {
+  const auto rung = doorbell_->rung();
+  return by_network_ || !rung.by_all ? blind_nap : rung.sure ? longest_nap : unsure_nap;
+}
+
+void Waiter::rise() {
+  armed_ = false;
+  doorbell_->disarm();
+}
+
+void Waiter::look_at_clock(uint64_t left) {
+  now_ = std::chrono::steady_clock::now();
+  if (left == 1) since_ = now_;
+  waited_ = now_ - since_;
+}
+
+}  // namespace gyre::engine

@@ -164,6 +164,8 @@ class Worker {
   virtual Result<std::unique_ptr<Listener>> listen() = 0;
   /// Starts connecting; `hello` (at most 64 bytes) is shown to the accepting side. An error where the address can't be reached at all.
   virtual Result<std::unique_ptr<Endpoint>> connect(std::string_view address, std::string_view hello) = 0;
+  /// So many calls of connect() are to come: what they need may be made in one piece.
+  virtual void will_connect(size_t /*times*/) {}
   /// From any thread, while another uses the worker.
   virtual Result<std::unique_ptr<Memory>> register_memory(std::span<std::byte> region, MemoryKind = MemoryKind::host) = 0;
   /// The same of GPU memory that comes with a descriptor. Backends that ask the driver themselves do without it.

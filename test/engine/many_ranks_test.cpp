@@ -2,11 +2,16 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
+#include <chrono>
+
 #include "test/catch.h"
 #include "test/ranks.h"
+#include "test/slow_builds.h"
+#include "test/text.h"
 
 using namespace gyre;
 using gyre::engine::Communicator;
+using gyre::test::contains;
 
 namespace {
 
@@ -47,4 +52,21 @@ TEST_CASE("64 ranks in one process have enough in 1024 descriptors") {
     return wrong.empty() ? sums(communicator, 1 << 18) : wrong;
   });
   CHECK(test::first_wrong(words) == "");
+}
+
+// With 20 each rank has a socket, and rank 0 cannot accept all; with 40 all join and cannot be connected.
+// Without sanitizers, which need descriptors themselves, to look whether an object is there.
+TEST_CASE("where descriptors run out, every rank says so, and none waits for the others") {
+  if (test::sanitized) return;
+  for (const rlim_t most : {rlim_t{20}, rlim_t{40}}) {
+    const Descriptors limit(most);
+    INFO(most << " descriptors");
+    const auto since = std::chrono::steady_clock::now();
+    const auto words = test::run_ranks(12, test::all_configured({}), [](Communicator&) { return std::string("joined"); });
+    for (const std::string& said : words) {
+      INFO(said);
+      CHECK(contains(said, "Too many open files"));
+    }
+    CHECK(std::chrono::steady_clock::now() - since < std::chrono::seconds(20));  // ranks wait 30
+  }
 }

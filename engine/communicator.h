@@ -75,7 +75,8 @@ class Communicator {
     const std::string& text() const { return staged() ? direct->text : messages->text(); }
   };
 
-  Result<std::shared_ptr<const Proven>> proven(const Call&);
+  Result<std::shared_ptr<const Proven>> proven(const Choice&);
+  void say_instead(const Call&, const Choice&);
   Result<std::unique_ptr<Plan>> by_messages(const Call&);
   Result<std::optional<DirectPlan>> directly(const Call&);
   Result<Planned*> planned(const Call&);

@@ -181,6 +181,10 @@ class ShmWorker final : public Worker {
 
 }  // namespace
 
+size_t shm_connection_bytes(const Slots& slots) { return connection_bytes(slots); }
+
+size_t shm_worker_bytes() { return SharedMemory::footprint(mailbox_entries * sizeof(MailboxEntry)) + SharedMemory::footprint(0); }
+
 Result<std::unique_ptr<Worker>> open_shm_worker(Slots slots) { return std::unique_ptr<Worker>(std::make_unique<ShmWorker>(slots)); }
 
 }  // namespace gyre::transport

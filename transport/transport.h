@@ -202,6 +202,11 @@ std::vector<Device> devices();
 std::string reason_for_ucx();
 /// Why a backend is not among them.
 std::string why_not(std::string_view backend);
+/// What one end of a connection takes of memory for its slots, whatever the transport; where both ends share it, all of it. Not counted is
+/// what the kernel and UCX have for themselves.
+size_t most_connection_bytes(const Slots&);
+/// And what a worker takes besides.
+size_t most_worker_bytes();
 /// Verbs: by all usable ports of this machine, so that a connection is spread over them.
 Result<std::unique_ptr<Worker>> open_worker(const Device&, Slots, const Config& = {});
 

@@ -50,6 +50,13 @@ struct Config {
                     64 << 20,
                     4 << 10};
   Number slots{"GYRE_SLOTS", 8, "Pieces under way on one connection in one direction; over tcp 4 where nothing is set.", {}, 2, 256};
+  Number memory_bytes{"GYRE_MEMORY_BYTES",
+                      0,
+                      "Most bytes of memory that a communicator takes on this rank, for slots, board and scratch; 0: no bound; the least "
+                      "of all ranks counts.",
+                      {},
+                      0,
+                      size_t{1} << 60};
   Number channels{
       "GYRE_CHANNELS", 0, "Channels that share a collective, each with connections of its own; 0: as the algorithm needs.", {}, 0, 16};
   Word numerics{
@@ -107,7 +114,7 @@ struct Config {
   template <class Self, class Visit>
   static void for_each(Self& self, Visit& visit) {
     visit(self.transport), visit(self.algorithm), visit(self.grid), visit(self.constants), visit(self.slot_bytes), visit(self.slots),
-        visit(self.channels), visit(self.numerics), visit(self.wait), visit(self.log);
+        visit(self.memory_bytes), visit(self.channels), visit(self.numerics), visit(self.wait), visit(self.log);
     visit(self.hostid), visit(self.rank), visit(self.size), visit(self.root), visit(self.timeout), visit(self.deadline),
         visit(self.peer_timeout), visit(self.stats), visit(self.stats_seconds), visit(self.fallback), visit(self.ib_confirm),
         visit(self.pinned_bytes);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "engine/memory.h"
 #include "engine/network.h"
 #include "kernels/canonical.h"
 #include "topo/algorithms.h"
@@ -36,20 +37,32 @@ HostLoad most_crowded(const std::vector<Facts>& facts) {
   return worst;
 }
 
-Result<Choice> by_price(const Circumstances& c, const Call& call, topo::Profiles& profiles) {
+Result<Choice> by_price(const Circumstances& c, const Call& call, topo::Profiles& profiles, const Excluded& excluded) {
   const topo::Choice priced = topo::choose(query(c, call), profiles);
-  const topo::Candidate* best = priced.best();
-  if (best == nullptr)
-    return Error{Code::invalid_usage,
-                 fmt::format("no algorithm has {}", topo::text({call.collective, c.ranks, 1, call.root, {}, must_be_ordered(c, call)}))};
-  return Choice{std::string(best->family), best->shape, {}};
+  for (const topo::Candidate& candidate : priced.candidates) {
+    if (!candidate.refused.empty()) break;  // those that follow are, too
+    Choice choice{std::string(candidate.family), candidate.shape, {}};
+    if (!excluded.contains(key(choice))) return choice;
+  }
+  const std::string wanted = topo::text({call.collective, c.ranks, 1, call.root, {}, must_be_ordered(c, call)});
+  std::string why;
+  for (const auto& [name, reason] : excluded) why += fmt::format("; {}: {}", name.substr(0, name.find(':')), reason);
+  return Error{Code::invalid_usage, fmt::format("no algorithm has {}{}", wanted, why)};
 }
 
 }  // namespace
 
 Result<Circumstances> circumstances(const Config& config, const std::vector<Facts>& facts) {
-  Circumstances c{static_cast<int>(facts.size()), *config.channels, *config.algorithm, {}, host_grid(facts), {}, {},
-                  *config.numerics == "ordered"};
+  Circumstances c{static_cast<int>(facts.size()),
+                  *config.channels,
+                  *config.algorithm,
+                  {},
+                  host_grid(facts),
+                  {},
+                  {},
+                  *config.numerics == "ordered",
+                  *config.memory_bytes,
+                  scratch_room(config, facts.size())};
   const topo::Constants constants = GYRE_TRY(topo::constants_of(*config.constants));
   c.costs = GYRE_TRY(constants.machine(machine(config, facts)));
   const HostLoad load = most_crowded(facts);
@@ -100,8 +113,10 @@ topo::Query query(const Circumstances& c, const Call& call) {
   return out;
 }
 
-Result<Choice> choose(const Circumstances& c, const Call& call, topo::Profiles& profiles) {
-  if (c.algorithm == "auto") return by_price(c, call, profiles);
+std::string key(const Choice& choice) { return fmt::format("{}: {}", choice.family, topo::text(choice.shape)); }
+
+Result<Choice> choose(const Circumstances& c, const Call& call, topo::Profiles& profiles, const Excluded& excluded) {
+  if (c.algorithm == "auto") return by_price(c, call, profiles, excluded);
   const topo::Family* family = topo::family_named(c.algorithm);
   if (family == nullptr) return topo::make(c.algorithm, {}).error();
   const topo::Shape shape = shape_of(c, call, *family);
@@ -110,8 +125,13 @@ Result<Choice> choose(const Circumstances& c, const Call& call, topo::Profiles& 
   if (refused.empty() && c.channels != 0 && c.channels < family->channels) {
     return Error{Code::invalid_usage, fmt::format("{} needs {} channels, GYRE_CHANNELS is {}", c.algorithm, family->channels, c.channels)};
   }
-  if (refused.empty()) return Choice{c.algorithm, shape, {}};
-  Choice instead = GYRE_TRY(by_price(c, call, profiles));
+  if (refused.empty()) {
+    Choice named{c.algorithm, shape, {}};
+    const auto found = excluded.find(key(named));
+    if (found == excluded.end()) return named;
+    refused = found->second;
+  }
+  Choice instead = GYRE_TRY(by_price(c, call, profiles, excluded));
   instead.instead = refused;
   return instead;
 }

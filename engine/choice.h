@@ -1,6 +1,7 @@
 // Which schedule a communicator runs for a call: the family, by option or by price, and the shape that it is made for. A pure function
 // of what all ranks know, so that they choose alike.
 #pragma once
+#include <map>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,9 @@ struct Circumstances {
   std::vector<int> hosts;          ///< {ranks of a host, hosts}; empty: the hosts have no such order
   topo::Costs costs;               ///< of GYRE_CONSTANTS, for ranks that are joined like these
   schedule::Cutting cutting;
-  bool ordered = false;  ///< GYRE_NUMERICS
+  bool ordered = false;            ///< GYRE_NUMERICS
+  size_t memory_bytes = 0;         ///< GYRE_MEMORY_BYTES, the least of all ranks; 0: no bound
+  size_t scratch_room = SIZE_MAX;  ///< what that leaves for scratch
 };
 /// Error: a GYRE_GRID that is none for so many ranks, or GYRE_CONSTANTS that can't be read or lack this kind of machine.
 Result<Circumstances> circumstances(const Config&, const std::vector<Facts>&);
@@ -35,8 +38,12 @@ struct Choice {
   topo::Shape shape;
   std::string instead;  ///< why it is not the algorithm that was named; empty: it is, or none was
 };
-/// Error: the named algorithm does not exist, or the options contradict each other.
-Result<Choice> choose(const Circumstances&, const Call&, topo::Profiles&);
+/// "ring: all_reduce between 4 ranks": what is proven once.
+std::string key(const Choice&);
+/// What was found not to run, by key, and why.
+using Excluded = std::map<std::string, std::string, std::less<>>;
+/// Error: the named algorithm does not exist, the options contradict each other, or nothing is left.
+Result<Choice> choose(const Circumstances&, const Call&, topo::Profiles&, const Excluded& = {});
 /// The call's sums must be those of the canonical tree. Where nothing is reduced, or integers are, whose sums wrap, or the largest or
 /// smallest is taken, the bits are the same in any order, and any algorithm will do.
 bool must_be_ordered(const Circumstances&, const Call&);

@@ -9,6 +9,7 @@
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "engine/memory.h"
 
 namespace gyre::engine {
 namespace {
@@ -52,17 +53,17 @@ Communicator::Communicator(Formed formed)
       in_flight_(collective_, batch_, workers(connections_)),
       time_limit_(std::chrono::seconds(*given_.deadline)) {}
 
-Result<std::shared_ptr<const Proven>> Communicator::proven(const Call& call) {
-  const Choice choice = GYRE_TRY(choose(circumstances_, call, profiles_));
-  if (!choice.instead.empty()) {
-    std::string said =
-        fmt::format("{} runs {} and not {}: {}", name(call.collective), choice.family, circumstances_.algorithm, choice.instead);
-    if (std::find(said_.begin(), said_.end(), said) == said_.end()) {
-      log::info("{}", said);
-      said_.push_back(std::move(said));
-    }
-  }
-  const std::string key = fmt::format("{}: {}", choice.family, topo::text(choice.shape));
+void Communicator::say_instead(const Call& call, const Choice& choice) {
+  if (choice.instead.empty()) return;
+  std::string said =
+      fmt::format("{} runs {} and not {}: {}", name(call.collective), choice.family, circumstances_.algorithm, choice.instead);
+  if (std::find(said_.begin(), said_.end(), said) != said_.end()) return;
+  log::info("{}", said);
+  said_.push_back(std::move(said));
+}
+
+Result<std::shared_ptr<const Proven>> Communicator::proven(const Choice& choice) {
+  const std::string key = engine::key(choice);
   if (const auto known = schedules_.find(key); known != schedules_.end()) return known->second;
   auto made = GYRE_TRY(prove(choice.family, choice.shape, slots_));
   if (made->schedule.channels > connections_.fifos.size()) {
@@ -72,9 +73,20 @@ Result<std::shared_ptr<const Proven>> Communicator::proven(const Call& call) {
   return schedules_.emplace(key, std::move(made)).first->second;
 }
 
+// The best whose scratch there may be. All ranks know of the same bound, so that they choose alike.
 Result<std::unique_ptr<Plan>> Communicator::by_messages(const Call& call) {
-  auto schedule = GYRE_TRY(proven(call));
-  return std::make_unique<Plan>(GYRE_TRY(Plan::make(std::move(schedule), call, slots_.bytes)));
+  Excluded excluded;
+  for (;;) {
+    const Choice choice = GYRE_TRY(choose(circumstances_, call, profiles_, excluded));
+    auto schedule = GYRE_TRY(proven(choice));
+    Plan plan = GYRE_TRY(Plan::make(std::move(schedule), call, slots_.bytes));
+    if (plan.scratch_bytes() <= circumstances_.scratch_room) {
+      say_instead(call, choice);
+      return std::make_unique<Plan>(std::move(plan));
+    }
+    excluded.emplace(key(choice), fmt::format("needs {} bytes of scratch, GYRE_MEMORY_BYTES={} leaves {}", plan.scratch_bytes(),
+                                              circumstances_.memory_bytes, circumstances_.scratch_room));
+  }
 }
 
 // Unless another algorithm is asked for.

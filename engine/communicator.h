@@ -108,7 +108,8 @@ class Communicator {
   Result<std::unique_ptr<Communicator>> among(const std::vector<Rank>& members, std::chrono::milliseconds limit) const;
   std::chrono::milliseconds start_limit() const { return std::chrono::seconds(*given_.timeout); }
 
-  Result<std::shared_ptr<const Proven>> proven(const Call&);
+  Result<std::shared_ptr<const Proven>> proven(const Choice&);
+  void say_instead(const Call&, const Choice&);
   Result<std::unique_ptr<Plan>> by_messages(const Call&);
   Result<std::optional<DirectPlan>> directly(const Call&);
   Result<Planned*> planned(const Call&);

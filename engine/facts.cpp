@@ -14,8 +14,8 @@
 
 namespace gyre::engine {
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Facts, version, host, processors, backends, transport, slot_bytes, slots, channels, algorithm, grid,
-                                   numerics, constants, reason_for_ucx, slots_by_default)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Facts, version, host, processors, backends, transport, slot_bytes, slots, channels, memory_bytes,
+                                   algorithm, grid, numerics, constants, reason_for_ucx, slots_by_default)
 
 namespace {
 
@@ -63,6 +63,7 @@ Result<std::vector<Facts>> exchange_facts(transport::Bootstrap& bootstrap, const
                   *config.slot_bytes,
                   *config.slots,
                   *config.channels,
+                  *config.memory_bytes,
                   *config.algorithm,
                   *config.grid,
                   *config.numerics,

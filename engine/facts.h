@@ -18,6 +18,7 @@ struct Facts {
   size_t slot_bytes = 0;
   size_t slots = 0;
   size_t channels = 0;
+  size_t memory_bytes = 0;  ///< 0: no bound
   std::string algorithm;
   std::string grid;
   std::string numerics;

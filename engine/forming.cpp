@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "engine/communicator.h"
+#include "engine/memory.h"
 #include "engine/network.h"
 #include "transport/bootstrap_wire.h"
 
@@ -24,12 +25,13 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const transport::Rend
 
 Result<std::unique_ptr<Communicator>> Communicator::form(std::unique_ptr<transport::Bootstrap> bootstrap, const Config& given) {
   const auto facts = GYRE_TRY(exchange_facts(*bootstrap, given));
-  const Config config = suited(given, facts);
-  auto circumstances = engine::circumstances(config, facts);
+  const auto fitting = within_memory(suited(given, facts), facts);
+  auto circumstances = fitting ? engine::circumstances(*fitting, facts) : Result<Circumstances>(fitting.error());
   if (!circumstances) {
     bootstrap->fail(circumstances.error());
     return circumstances.error();
   }
+  const Config& config = *fitting;
   const auto own = static_cast<size_t>(bootstrap->rank());
   auto reunion = GYRE_TRY(transport::Reunion::open(*bootstrap, facts[own].host));
   auto connections = GYRE_TRY(connect_ranks(*bootstrap, config, facts));

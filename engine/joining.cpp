@@ -61,6 +61,8 @@ Status Joining::open(const transport::Device& device, const transport::Slots& sl
 // The higher rank connects. Returns, a character per rank, to whom that was possible.
 std::string Joining::connect_down(const std::vector<std::string>& addresses) {
   std::string possible(ranks_, '0');
+  const auto below = std::count(wanted_.begin(), wanted_.begin() + static_cast<std::ptrdiff_t>(own_), true);
+  if (backend_.worker != nullptr) backend_.worker->will_connect(static_cast<size_t>(below) * channels_);
   for (size_t peer = 0; peer < own_; ++peer) {
     bool all = wanted_[peer];
     for (size_t channel = 0; channel < channels_ && all; ++channel) {

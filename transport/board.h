@@ -34,6 +34,8 @@ class Board {
   };
 
   static Result<std::unique_ptr<Board>> create(Rank rank, int ranks);
+  /// What a rank's part takes.
+  static size_t part_bytes() { return SharedMemory::footprint(footprint); }
   std::string address() const { return parts_[static_cast<size_t>(rank_)].memory->address(); }
   /// Maps a peer's part.
   Status open(Rank peer, std::string_view address);

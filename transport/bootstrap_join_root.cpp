@@ -48,11 +48,13 @@ class Reception {
   std::vector<Joined> depart();
 
  private:
+  void hear_guests(Clock::time_point now);
   void wait(Clock::time_point until);
   Status accept_guests();
   void listen_to(Guest&);
   void judge(Guest&);
   std::string objection(const Hello&);
+  Error turn_away(Error);
   void reply(int fd, Answer, const std::string& text);
   void empty_if_dead(Seat&);
   std::vector<Rank> missing() const;
@@ -64,21 +66,18 @@ class Reception {
   std::vector<Seat> seats_;  ///< by rank; ours stays empty
   std::vector<Guest> guests_;
   std::string last_refusal_;  ///< a likely reason why a rank is missing
+  std::string doom_;          ///< why nobody gets a seat any more
+  /// Kept for turn_away(): to refuse a rank takes one.
+  UniqueFd spare_{::open("/dev/null", O_RDONLY | O_CLOEXEC)};
+  size_t turned_away_ = 0;
 };
 
 Status Reception::wait_for_all() {
   const auto deadline = Clock::now() + rendezvous_.timeout;
   for (;;) {
-    GYRE_TRY(accept_guests());
+    if (const Status accepted = accept_guests(); !accepted) return turn_away(accepted.error());
     const auto now = Clock::now();
-    for (Guest& guest : guests_) {
-      listen_to(guest);
-      if (guest.fd && now - guest.since > silence_limit) {
-        log::debug("rendezvous: a connection said nothing and was dropped");
-        guest.fd = UniqueFd();
-      }
-    }
-    std::erase_if(guests_, [](const Guest& guest) { return !guest.fd; });
+    hear_guests(now);
     for (const Seat& seat : seats_) {
       if (seat.lost && now - *seat.lost > replacement_limit) {
         return tell_all(
@@ -89,6 +88,35 @@ Status Reception::wait_for_all() {
     if (absent.empty()) return {};
     if (now >= deadline) return missing_error(absent);
     wait(deadline);
+  }
+}
+
+void Reception::hear_guests(Clock::time_point now) {
+  for (Guest& guest : guests_) {
+    listen_to(guest);
+    if (guest.fd && now - guest.since > silence_limit) {
+      log::debug("rendezvous: a connection said nothing and was dropped");
+      guest.fd = UniqueFd();
+    }
+  }
+  std::erase_if(guests_, [](const Guest& guest) { return !guest.fd; });
+}
+
+// No more can be accepted, for want of descriptors mostly. Those with a seat learn it, which frees theirs, and those without as they come:
+// else they would wait until their time is over.
+Error Reception::turn_away(Error error) {
+  const auto deadline = Clock::now() + replacement_limit;
+  const size_t to_come = missing().size();
+  doom_ = error.what;
+  spare_ = UniqueFd();
+  error = tell_all(std::move(error));
+  seats_ = std::vector<Seat>(seats_.size());
+  for (;;) {
+    // A guest that has heard makes room for the next, which it is that can't be accepted here.
+    [[maybe_unused]] const Status accepted = accept_guests();
+    hear_guests(Clock::now());
+    if (turned_away_ >= to_come || Clock::now() >= deadline) return error;
+    wait(std::min(deadline, Clock::now() + std::chrono::milliseconds(50)));
   }
 }
 
@@ -148,7 +176,8 @@ void Reception::judge(Guest& guest) {
     log::debug("rendezvous: {} belongs to another job", hello.process.text(hello.rank));
     return reply(fd.get(), Answer::other_job, "this is another job's rendezvous");
   }
-  std::string problem = objection(hello);
+  std::string problem = doom_.empty() ? objection(hello) : doom_;
+  if (!doom_.empty()) ++turned_away_;
   if (!problem.empty()) {
     log::debug("rendezvous: refused {}: {}", hello.process.text(hello.rank), problem);
     reply(fd.get(), Answer::refused, problem);

@@ -25,7 +25,7 @@ PostedFifo::PostedFifo(Endpoint& endpoint, Worker& worker, Slots slots, OnFailur
       credits_(std::max(slots.credits, 1u)),
       batch_(std::max(credits_ / 2, 1u)),
       slot_bytes_(slots.bytes),
-      stride_((std::max<size_t>(slots.bytes, 1) + slot_alignment - 1) / slot_alignment * slot_alignment),
+      stride_(stride(slots.bytes)),
       outgoing_(credits_),
       announced_(credits_),
       credits_in_(credits_ / batch_),

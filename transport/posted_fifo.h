@@ -39,6 +39,10 @@ class PostedFifo final : public Fifo {
   static uint32_t certain_credits(Slots slots) { return slots.credits - std::max(slots.credits / 2, 1U) + 1; }
   /// Requests of the endpoint that a fifo of these slots may have under way; a smaller pool only slows it down.
   static size_t requests_needed(Slots slots) { return 2 * size_t{slots.credits} + 2 * max_credit_messages; }
+  /// What one end of a connection takes at the most.
+  static size_t footprint(Slots slots) {
+    return 2 * size_t{slots.credits} * stride(slots.bytes) + 2 * max_credit_messages * slot_alignment;
+  }
 
  private:
   // `credits / batch` credit messages can be under way, which is 3 for 3 credits and 2 for more.
@@ -64,6 +68,9 @@ class PostedFifo final : public Fifo {
     void operator()(std::byte* p) const { ::operator delete (p, std::align_val_t{slot_alignment}); }
   };
   static constexpr size_t slot_alignment = 64;
+  static size_t stride(size_t slot_bytes) {
+    return (std::max<size_t>(slot_bytes, 1) + slot_alignment - 1) / slot_alignment * slot_alignment;
+  }
 
   bool may_send();
   void start(uint64_t plan, const std::byte* data, size_t bytes);

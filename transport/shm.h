@@ -6,5 +6,8 @@
 namespace gyre::transport {
 
 Result<std::unique_ptr<Worker>> open_shm_worker(Slots);
+/// What a connection takes, both ends together, and what a worker takes besides.
+size_t shm_connection_bytes(const Slots&);
+size_t shm_worker_bytes();
 
 }  // namespace gyre::transport

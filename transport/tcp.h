@@ -15,6 +15,9 @@ namespace gyre::transport {
 /// One thread at a time.
 Result<std::unique_ptr<Worker>> open_tcp_worker(Slots, std::chrono::seconds silence = std::chrono::seconds(5), int buffer_bytes = 0);
 
+/// What one end of a connection takes; the kernel's buffers are not counted.
+size_t tcp_connection_bytes(const Slots&);
+
 /// One device where an interface has an address, none elsewhere.
 std::vector<Device> tcp_devices();
 std::string why_no_tcp();

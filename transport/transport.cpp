@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "transport/loopback.h"
 #include "transport/net_filter.h"
 #include "transport/net_sysfs.h"
+#include "transport/posted_fifo.h"
 #include "transport/shm.h"
 #include "transport/tcp.h"
 #ifdef GYRE_HAVE_UCX
@@ -57,6 +59,12 @@ std::string why_not(std::string_view backend) {
   if (backend == "tcp") return why_no_tcp();
   return fmt::format("this gyre was built without {}", backend);
 }
+
+size_t most_connection_bytes(const Slots& slots) {
+  return std::max({shm_connection_bytes(slots), tcp_connection_bytes(slots), PostedFifo::footprint(slots)});  // loopback is shm's rings
+}
+
+size_t most_worker_bytes() { return shm_worker_bytes(); }
 
 Result<std::unique_ptr<Worker>> open_worker(const Device& device, Slots slots, const Config& config) {
   if (device.backend == "shm") return open_shm_worker(slots);

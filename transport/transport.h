@@ -168,6 +168,8 @@ class Worker {
   virtual Result<std::unique_ptr<Listener>> listen() = 0;
   /// Starts connecting; `hello` (at most 64 bytes) is shown to the accepting side. An error where the address can't be reached at all.
   virtual Result<std::unique_ptr<Endpoint>> connect(std::string_view address, std::string_view hello) = 0;
+  /// So many calls of connect() are to come: what they need may be made in one piece.
+  virtual void will_connect(size_t /*times*/) {}
   /// From any thread, while another uses the worker.
   virtual Result<std::unique_ptr<Memory>> register_memory(std::span<std::byte> region, MemoryKind = MemoryKind::host) = 0;
   /// The same of GPU memory that comes with a descriptor. Backends that ask the driver themselves do without it.
@@ -204,6 +206,11 @@ std::vector<Device> devices();
 std::string reason_for_ucx();
 /// Why a backend is not among them.
 std::string why_not(std::string_view backend);
+/// What one end of a connection takes of memory for its slots, whatever the transport; where both ends share it, all of it. Not counted is
+/// what the kernel and UCX have for themselves.
+size_t most_connection_bytes(const Slots&);
+/// And what a worker takes besides.
+size_t most_worker_bytes();
 /// Verbs: by all usable ports of this machine, so that a connection is spread over them.
 Result<std::unique_ptr<Worker>> open_worker(const Device&, Slots, const Config& = {});
 

@@ -1,6 +1,8 @@
 // Which schedule is chosen, and what the options say about it.
 #include "engine/choice.h"
 
+#include <fmt/format.h>
+
 #include "test/catch.h"
 #include "test/ranks.h"
 #include "test/text.h"
@@ -70,6 +72,25 @@ TEST_CASE("every collective has a schedule, whatever its size, and the one that 
       }
     }
   }
+}
+
+TEST_CASE("what was found not to run is passed over, also where it was named, until nothing is left, with the reasons") {
+  topo::Profiles profiles;
+  const Call call{Collective::reduce_scatter, 1000, DataType::float32, ReduceOp::sum, 0};
+  Excluded excluded{{key(*choose(with("ring", 0), call, profiles)), "it needs too much"}};
+  const auto instead = choose(with("ring", 0), call, profiles, excluded);
+  REQUIRE(instead);
+  CHECK(instead->instead == "it needs too much");
+  CHECK(!excluded.contains(key(*instead)));
+  auto choice = choose(with("auto", 0), call, profiles);
+  for (int i = 0; choice && i < 100; ++i) {
+    CHECK(choice->instead.empty());
+    CHECK(excluded.emplace(key(*choice), fmt::format("reason {}", i)).second != (choice->family == "ring" && choice->shape.channels == 1));
+    choice = choose(with("auto", 0), call, profiles, excluded);
+  }
+  CHECK(error_of(choice).starts_with("no algorithm has reduce_scatter"));
+  CHECK(error_of(choice).find("; halving_doubling: reason ") != std::string::npos);
+  CHECK(excluded.size() > 3);
 }
 
 TEST_CASE("channels are as many as were asked for, and one where none were") {

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <thread>
 
 #include "test/catch.h"
@@ -117,6 +118,49 @@ TEST_CASE("shared memory: a stranger's file is refused, whatever it is") {
   CHECK(contains(refusal(at(device.get())), "is not the peer's memory"));
   const UniqueFd directory(::open("/", O_RDONLY | O_CLOEXEC));
   CHECK(contains(refusal(at(directory.get())), "shm: cannot open"));
+}
+
+TEST_CASE("shared memory: a part is whole pages of it, and nothing beyond its end") {
+  const auto mine = *SharedMemory::create(3 * 4096);
+  const auto part = *SharedMemory::open_part(mine->address(), 4096, 8192);
+  CHECK(part->bytes() == 8192);
+  mine->data()[4096] = std::byte{7};
+  part->data()[8191] = std::byte{8};
+  CHECK(part->data()[0] == std::byte{7});
+  CHECK(mine->data()[3 * 4096 - 1] == std::byte{8});
+  constexpr size_t most = SIZE_MAX;
+  for (const auto& [offset, bytes] :
+       {std::pair<size_t, size_t>{4096, 8193}, {8192, 8192}, {100, 4096}, {4096, 0}, {most - 4095, 4096}, {4096, most - 4095}}) {
+    INFO(offset << " " << bytes);
+    CHECK_FALSE(SharedMemory::open_part(mine->address(), offset, bytes));
+  }
+  CHECK_FALSE(SharedMemory::open_part(with_field(mine->address(), 2, "1"), 4096, 4096));
+}
+
+TEST_CASE("shm: connections that were announced lie in one memory, and each works until it goes") {
+  const auto open_files = [] {
+    const std::filesystem::directory_iterator files("/proc/self/fd");
+    return std::distance(begin(files), end(files));
+  };
+  auto worker = *open_shm_worker({2, 4096});
+  const auto listener = *worker->listen();
+  const auto before = open_files();
+  worker->will_connect(5);
+  std::vector<std::unique_ptr<Endpoint>> left, right;
+  for (int i = 0; i < 7; ++i) {
+    left.push_back(*worker->connect(listener->address(), std::to_string(i)));
+    CHECK_FALSE(*left.back()->ready());
+    right.push_back(accepted(*listener));
+    CHECK(open_files() == before + (i < 5 ? 1 : i - 3));  // those that were not have one each
+  }
+  worker.reset();
+  left.erase(left.begin());
+  right.erase(right.begin());
+  for (size_t i = 0; i < left.size(); ++i) {
+    CHECK(right[i]->hello() == std::to_string(i + 1));
+    CHECK(test::send(left[i]->fifo(), i, test::message(1, i, 4096)));
+  }
+  for (size_t i = 0; i < left.size(); ++i) CHECK(test::is(right[i]->fifo().front(), i, test::message(1, i, 4096)));
 }
 
 TEST_CASE("shm: a connection is ready once it is accepted, with the hello on both sides") {

@@ -12,6 +12,8 @@ namespace gyre::transport::tcp {
 class Incoming {
  public:
   explicit Incoming(const Slots&);
+  /// What the slots of one take, and what it reads ahead.
+  static size_t footprint(const Slots&);
 
   /// Announces the next message, see Fifo::expect().
   bool expect(uint64_t plan, std::byte* destination, size_t bytes);

@@ -15,12 +15,17 @@ namespace {
 constexpr size_t copied_bytes = 4096;
 constexpr size_t most_pieces = 16;  // in one call
 
+// The copies of short messages, too, lie in slots.
+size_t slot_room(const Slots& slots) { return (std::max(slots.bytes, copied_bytes) + 63) / 64 * 64; }
+
 }  // namespace
+
+size_t Outgoing::footprint(const Slots& slots) { return std::max(slots.credits, 1U) * (payload_place + slot_room(slots)); }
 
 Outgoing::Outgoing(const Slots& slots)
     : credits_(std::max(slots.credits, 1U)),
-      stride_(payload_place + (std::max(slots.bytes, copied_bytes) + 63) / 64 * 64),
-      memory_(aligned_bytes(credits_ * stride_)),
+      stride_(payload_place + slot_room(slots)),
+      memory_(aligned_bytes(footprint(slots))),
       messages_(credits_) {}
 
 void Outgoing::put_header(uint64_t plan, size_t bytes) {

@@ -23,6 +23,8 @@ inline AlignedBytes aligned_bytes(size_t bytes) {
 class Outgoing {
  public:
   explicit Outgoing(const Slots&);
+  /// What the slots of one take.
+  static size_t footprint(const Slots&);
 
   bool room() const { return sent_ - taken_ < credits_; }
   bool waiting() const { return taken_ < sent_; }

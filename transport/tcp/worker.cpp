@@ -26,6 +26,8 @@ Result<std::unique_ptr<Worker>> open_tcp_worker(Slots slots, std::chrono::second
   return std::unique_ptr<Worker>(std::make_unique<tcp::TcpWorker>(slots, std::move(addresses), tcp::Options{silence, buffer_bytes}));
 }
 
+size_t tcp_connection_bytes(const Slots& slots) { return tcp::Outgoing::footprint(slots) + tcp::Incoming::footprint(slots); }
+
 std::vector<Device> tcp_devices() {
   if (!tcp::own_addresses()) return {};
   return {Device{"tcp", "tcp", true}};

@@ -9,7 +9,7 @@ from system import (BLOCK_PER_RANK, COLLECTIVES, NEVER_IN_PLACE, REDUCING, ROOTE
                     run, start, start_rank, subjects, transports)
 
 TYPES = ["int8", "uint8", "int32", "uint32", "int64", "uint64", "half", "float", "double", "bfloat16", "f8e4m3", "f8e5m2"]
-OPS = ["sum", "prod", "max", "min", "avg"]
+OPS = ["sum", "prod", "max", "min", "avg", "mulsum"]
 QUICK = ["-n", "2", "-w", "1"]
 SIZE_OF = {"int8": 1, "uint8": 1, "half": 2, "bfloat16": 2, "int64": 8, "uint64": 8, "double": 8, "f8e4m3": 1, "f8e5m2": 1}
 

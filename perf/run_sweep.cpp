@@ -30,8 +30,8 @@ std::vector<std::string> about(engine::Communicator& communicator, const SweepCo
                   communicator.size(), kinds.empty() ? "none" : fmt::format("{}", fmt::join(kinds, " and ")), kernels::isa(), o.min_bytes,
                   o.max_bytes, o.step_bytes != 0 ? fmt::format("{} bytes", o.step_bytes) : fmt::format("factor {}", o.step_factor),
                   t.warmup, t.iterations, o.check),
-      fmt::format("agg iters {}, run cycles {}, blocking {}, average {}, unalign {}, communicators {}", t.calls, o.cycles,
-                  static_cast<int>(t.blocking), static_cast<int>(t.average), o.unalign, o.communicators)};
+      fmt::format("agg iters {}, run cycles {}, blocking {}, average {}, unalign {}, local register {}, communicators {}", t.calls,
+                  o.cycles, static_cast<int>(t.blocking), static_cast<int>(t.average), o.unalign, o.local_register, o.communicators)};
   lines.insert(lines.end(), command.notes.begin(), command.notes.end());
   return lines;
 }

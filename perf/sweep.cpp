@@ -29,11 +29,12 @@ struct Memory {
 
 Result<std::vector<Memory>> allocate(const SweepOptions& o, size_t most_bytes) {
   const size_t offset = static_cast<size_t>(o.unalign) * widest_type;
+  const auto kind = o.local_register == 0 ? SweepBuffer::Kind::ordinary : SweepBuffer::Kind::shared_heap;
   std::vector<Memory> all;
   all.reserve(static_cast<size_t>(o.communicators));
   for (int i = 0; i < o.communicators; ++i) {
-    SweepBuffer input = GYRE_TRY(SweepBuffer::allocate(most_bytes + offset));
-    all.push_back({std::move(input), GYRE_TRY(SweepBuffer::allocate(most_bytes + offset + guard_bytes))});
+    SweepBuffer input = GYRE_TRY(SweepBuffer::allocate(most_bytes + offset, kind));
+    all.push_back({std::move(input), GYRE_TRY(SweepBuffer::allocate(most_bytes + offset + guard_bytes, kind))});
   }
   return all;
 }

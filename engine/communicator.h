@@ -53,12 +53,12 @@ class Communicator {
   void prefer(const Preference&);
   /// The schedule of messages that the next such call would run.
   Result<const Plan*> plan(const Call&);
-  /// The family that the next such call would run.
-  Result<std::string> algorithm(const Call&);
-  /// What its plan costs by the constants, in microseconds.
-  Result<double> predicted_us(const Call&);
-  /// A table of what the call can be chosen from: predicted times, or why not.
-  std::string explain(const Call&);
+  /// The family that the next such call would run, or that its direct form stands for: "one_shot" staged, "two_shot" mapped.
+  Result<std::string> algorithm(const Call&, BufferKind = BufferKind::ordinary);
+  /// What that costs by the constants, in microseconds. Error: the constants have no price of a direct form.
+  Result<double> predicted_us(const Call&, BufferKind = BufferKind::ordinary);
+  /// A table of what the call can be chosen from: predicted times, or why not; and which direct form runs in place of them, if one does.
+  std::string explain(const Call&, BufferKind = BufferKind::ordinary);
 
  private:
   Communicator(std::unique_ptr<transport::Bootstrap>, Connections, const Config&, Circumstances, bool crowded,
@@ -71,6 +71,7 @@ class Communicator {
     std::optional<DirectPlan> direct;
 
     bool staged() const { return direct && direct->staged; }
+    const DirectForm* form(BufferKind kind) const { return direct ? direct->form(kind) : nullptr; }
     uint64_t hash() const { return staged() ? direct->hash : messages->hash(); }
     const std::string& text() const { return staged() ? direct->text : messages->text(); }
   };
@@ -79,6 +80,8 @@ class Communicator {
   Result<std::unique_ptr<Plan>> by_messages(const Call&);
   Result<std::optional<DirectPlan>> directly(const Call&);
   Result<Planned*> planned(const Call&);
+  Result<topo::Price> price(const DirectForm&, const Call&) const;
+  std::vector<topo::DirectCandidate> direct_candidates(const Planned&, BufferKind) const;
   Error refused(uint64_t number, Error);
   void give_up(const Error&);
 

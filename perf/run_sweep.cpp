@@ -117,12 +117,12 @@ Result<uint64_t> run(const SweepCommand& command, const Config& config, const tr
     wrong += row.wrong();
     if (!shows) return {};
     GYRE_TRY(shown.row(row));
-    if (command.explain) shown.report.note(communicator.explain(call_of(row.call)));
+    if (command.explain) shown.report.note(communicator.explain(call_of(row.call), o.buffers()));
     return {};
   };
   if (o.benchmark->collective) {
     events.predict = [&](const Case& c) -> std::optional<double> {
-      const auto us = communicator.predicted_us(call_of(c));
+      const auto us = communicator.predicted_us(call_of(c), o.buffers());
       return us ? std::optional(*us) : std::nullopt;
     };
   }

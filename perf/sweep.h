@@ -28,6 +28,8 @@ struct SweepOptions {
   int local_register = 0;                          // -R; not 0: buffers of the heap that the ranks of a host share
   int communicators = 1;                           // --communicators
   std::optional<double> limit_seconds;             // --time-limit
+
+  engine::BufferKind buffers() const { return local_register == 0 ? engine::BufferKind::ordinary : engine::BufferKind::shared_heap; }
 };
 
 struct Row {

@@ -4,12 +4,13 @@
 #include <utility>
 
 #include "base/result.h"
+#include "engine/arguments.h"
 
 namespace gyre::perf {
 
 class SweepBuffer {
  public:
-  enum class Kind : uint8_t { ordinary, shared_heap };
+  using Kind = engine::BufferKind;
 
   static Result<SweepBuffer> allocate(size_t bytes, Kind kind = Kind::ordinary);
   SweepBuffer(SweepBuffer&& other) noexcept : data_(std::exchange(other.data_, nullptr)), bytes_(other.bytes_), kind_(other.kind_) {}

@@ -2,6 +2,7 @@
 // is rank 0, and sizes are nccl-tests': of the larger of a rank's input and output.
 #pragma once
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -28,13 +29,28 @@ struct Call {
   std::byte* block_of(int rank) const { return data + static_cast<size_t>(rank) * block * width(); }
 };
 
+/// float16 by its bits, since not every compiler has the type. Of what a float16 holds exactly, zero or normal and positive.
+inline uint16_t half_of(float value) {
+  if (value == 0) return 0;
+  int exponent = 0;
+  const float fraction = std::frexp(value, &exponent);  // in [0.5, 1)
+  return static_cast<uint16_t>((exponent + 14) << 10 | (static_cast<int>(std::ldexp(fraction, 11)) & 0x3ff));
+}
+inline float value_of_half(uint16_t bits) {
+  const int exponent = bits >> 10 & 0x1f;
+  const auto mantissa = static_cast<float>(bits & 0x3ff);
+  if (exponent == 0x1f) return NAN;  // or infinity: never right
+  const float magnitude = exponent == 0 ? std::ldexp(mantissa, -24) : std::ldexp(mantissa + 1024, exponent - 25);
+  return (bits & 0x8000) != 0 ? -magnitude : magnitude;
+}
+
 /// Element `i` of type's array; values are small integers, exact in every type.
 inline void store(std::byte* data, Type type, size_t i, float value) {
   if (type == Type::float32) {
     std::memcpy(data + 4 * i, &value, 4);
   } else if (type == Type::float16) {
-    const auto half = static_cast<_Float16>(value);
-    std::memcpy(data + 2 * i, &half, 2);
+    const uint16_t bits = half_of(value);
+    std::memcpy(data + 2 * i, &bits, 2);
   } else {
     std::memcpy(data + 2 * i, reinterpret_cast<const std::byte*>(&value) + 2, 2);
   }
@@ -44,9 +60,9 @@ inline float load(const std::byte* data, Type type, size_t i) {
   if (type == Type::float32) {
     std::memcpy(&value, data + 4 * i, 4);
   } else if (type == Type::float16) {
-    _Float16 half = 0;
-    std::memcpy(&half, data + 2 * i, 2);
-    value = static_cast<float>(half);
+    uint16_t bits = 0;
+    std::memcpy(&bits, data + 2 * i, 2);
+    value = value_of_half(bits);
   } else {
     std::memcpy(reinterpret_cast<std::byte*>(&value) + 2, data + 2 * i, 2);
   }

@@ -33,7 +33,9 @@ std::byte* shared_memory(size_t bytes) {
 }
 
 void add_into_both(float* a, float* b, size_t count) {
+#ifndef __clang__
 #pragma GCC ivdep
+#endif
   for (size_t i = 0; i < count; ++i) a[i] = b[i] = a[i] + b[i];
 }
 

@@ -23,6 +23,9 @@ struct Call {
   bool operator==(const Call&) const = default;
 };
 
+/// Where the buffers of all ranks lie in a call: any memory, or transport::SharedHeap's.
+enum class BufferKind : uint8_t { ordinary, shared_heap };
+
 /// An element's bits, read from host memory, as a call carries them.
 uint64_t scalar_bits(DataType, const void* element);
 /// The call with what is ignored, or is this rank's only, at its default, so that calls that go together compare equal.

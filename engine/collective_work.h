@@ -17,6 +17,7 @@ struct Planned {
   std::optional<DirectPlan> direct;
 
   bool staged() const { return direct && direct->staged; }
+  const DirectForm* form(BufferKind kind) const { return direct ? direct->form(kind) : nullptr; }
   uint64_t hash() const { return staged() ? direct->hash : messages->hash(); }
   const std::string& text() const { return staged() ? direct->text : messages->text(); }
 };

@@ -35,6 +35,8 @@ std::unique_ptr<Direct> direct(Rank rank, std::unique_ptr<transport::Board> boar
   return board == nullptr ? nullptr : std::make_unique<Direct>(rank, std::move(board), looks);
 }
 
+std::string_view family_of(const DirectForm& form) { return form.schedule->staged ? "one_shot" : "two_shot"; }
+
 }  // namespace
 
 Communicator::Communicator(Formed formed)
@@ -123,9 +125,10 @@ Result<const Plan*> Communicator::plan(const Call& call) {
   return found->messages.get();
 }
 
-Result<std::string> Communicator::algorithm(const Call& call) {
-  const Planned* found = GYRE_TRY(planned(call));
-  return found->staged() ? std::string("one_shot") : found->messages->schedule().family;
+Result<std::string> Communicator::algorithm(const Call& call, BufferKind kind) {
+  Planned* found = GYRE_TRY(planned(call));
+  if (const DirectForm* form = found->form(kind); form != nullptr) return std::string(family_of(*form));
+  return GYRE_TRY(plan(call))->schedule().family;
 }
 
 void Communicator::prefer(const Preference& preference) {
@@ -134,7 +137,9 @@ void Communicator::prefer(const Preference& preference) {
   plans_.clear();
 }
 
-Result<double> Communicator::predicted_us(const Call& call) {
+Result<double> Communicator::predicted_us(const Call& call, BufferKind kind) {
+  const Planned* found = GYRE_TRY(planned(call));
+  if (const DirectForm* form = found->form(kind); form != nullptr) return GYRE_TRY(price(*form, found->call)).seconds * 1e6;
   const Plan* chosen = GYRE_TRY(plan(call));
   const topo::Query asked = query(circumstances_, chosen->call());
   const auto& profile = profiles_.of(chosen->schedule().family, chosen->shape(), asked.placement);
@@ -142,9 +147,38 @@ Result<double> Communicator::predicted_us(const Call& call) {
   return topo::price(*profile, asked.costs, asked.block_bytes, asked.cutting).seconds * 1e6;
 }
 
-std::string Communicator::explain(const Call& call) {
+Result<topo::Price> Communicator::price(const DirectForm& form, const Call& call) const {
+  const topo::Costs& costs = circumstances_.costs;
+  if (!costs.direct) return Error{Code::invalid_usage, "the constants have no costs of ranks that reach each other's memory"};
+  const auto block_bytes = static_cast<double>(call.count * size_of(call.type));
+  return topo::price(*form.schedule, *costs.direct, block_bytes, costs.processors_per_node);
+}
+
+std::vector<topo::DirectCandidate> Communicator::direct_candidates(const Planned& planned, BufferKind kind) const {
+  std::vector<topo::DirectCandidate> all;
+  if (!planned.direct) return all;
+  for (const auto* form : {&planned.direct->staged, &planned.direct->mapped}) {
+    if (!*form) continue;
+    const bool staged = (*form)->schedule->staged;
+    topo::DirectCandidate out{family_of(**form), staged ? "staged" : "mapped", {}, {}, "runs"};
+    if (&**form != planned.form(kind))
+      out.when = staged ? "runs where no buffer is of the shared heap" : "runs where all buffers are of the shared heap";
+    const auto priced = price(**form, planned.call);
+    if (priced) {
+      out.price = *priced;
+    } else {
+      out.refused = priced.error().what;
+    }
+    all.push_back(std::move(out));
+  }
+  return all;
+}
+
+std::string Communicator::explain(const Call& call, BufferKind kind) {
   const topo::Query asked = query(circumstances_, normal(call));
-  return topo::explain(asked, topo::choose(asked, profiles_));
+  const auto found = planned(call);
+  return topo::explain(asked, topo::choose(asked, profiles_),
+                       found ? direct_candidates(**found, kind) : std::vector<topo::DirectCandidate>());
 }
 
 std::optional<Deadline> Communicator::deadline(TimeLimit given) const {

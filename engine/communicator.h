@@ -83,12 +83,12 @@ class Communicator {
   void prefer(const Preference&);
   /// The schedule of messages that the next such call would run.
   Result<const Plan*> plan(const Call&);
-  /// The family that the next such call would run.
-  Result<std::string> algorithm(const Call&);
-  /// What its plan costs by the constants, in microseconds.
-  Result<double> predicted_us(const Call&);
-  /// A table of what the call can be chosen from: predicted times, or why not.
-  std::string explain(const Call&);
+  /// The family that the next such call would run, or that its direct form stands for: "one_shot" staged, "two_shot" mapped.
+  Result<std::string> algorithm(const Call&, BufferKind = BufferKind::ordinary);
+  /// What that costs by the constants, in microseconds. Error: the constants have no price of a direct form.
+  Result<double> predicted_us(const Call&, BufferKind = BufferKind::ordinary);
+  /// A table of what the call can be chosen from: predicted times, or why not; and which direct form runs in place of them, if one does.
+  std::string explain(const Call&, BufferKind = BufferKind::ordinary);
 
  private:
   /// What ranks that have joined have agreed on and made.
@@ -119,6 +119,8 @@ class Communicator {
   Status run(Work&);
   Request start(Operation);
   Result<bool> step(Request);
+  Result<topo::Price> price(const DirectForm&, const Call&) const;
+  std::vector<topo::DirectCandidate> direct_candidates(const Planned&, BufferKind) const;
   Error refused(uint64_t number, Error);
   Error give_up(const Error&);
 

@@ -141,7 +141,8 @@ bool Direct::look(Rank peer, const Board::Line& line) {
 
 // False: a peer's memory can't be mapped.
 bool Direct::decide() {
-  form_ = all_in_heaps_ ? &*plan_->mapped : plan_->staged && !any_in_heap_ ? &*plan_->staged : nullptr;
+  // Where only some lie in heaps, those have shown no copy.
+  form_ = any_in_heap_ && !all_in_heaps_ ? nullptr : plan_->form(all_in_heaps_ ? BufferKind::shared_heap : BufferKind::ordinary);
   declined_ = form_ == nullptr;
   if (declined_ || (all_in_heaps_ && !reach())) return declined_;
   awaited_ = &form_->users;

@@ -43,6 +43,11 @@ std::vector<Rank> reached(const std::vector<Pass>& passes, Rank rank) {
 
 }  // namespace
 
+const DirectForm* DirectPlan::form(BufferKind kind) const {
+  if (mapped && kind == BufferKind::shared_heap) return &*mapped;
+  return staged ? &*staged : nullptr;
+}
+
 Result<DirectForm> DirectForms::form(const Call& call, bool staged) {
   auto& proven = proven_[{call.collective, call.root, staged}];
   const Layout layout = engine::layout(call, ranks_);

@@ -28,6 +28,9 @@ struct DirectPlan {
   bool ordered = false;              ///< reductions are by the canonical tree
   std::optional<DirectForm> staged;  ///< none: inputs do not fit the board
   std::optional<DirectForm> mapped;  ///< none: not worth a second meeting
+
+  /// The form that runs where all ranks' buffers lie so; null: messages carry the call.
+  const DirectForm* form(BufferKind) const;
 };
 
 /// Forms with their proofs, by collective and root.

@@ -25,6 +25,15 @@ constexpr std::array<Benchmark, collective_count + 1> table{{
 
 }  // namespace
 
+std::array<ReduceOp, every_reduce_op_count> sweep_ops() {
+  std::array<ReduceOp, every_reduce_op_count> ops{};
+  for (size_t i = 0; i < ops.size(); ++i) ops[i] = static_cast<ReduceOp>(i);
+  return ops;
+}
+std::optional<ReduceOp> sweep_op_named(std::string_view wanted) {
+  return wanted == name(ReduceOp::premul_sum) ? ReduceOp::premul_sum : reduce_op_named(wanted);
+}
+
 std::span<const Benchmark> benchmarks() { return table; }
 
 const Benchmark& benchmark_of(Collective collective) {

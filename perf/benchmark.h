@@ -1,6 +1,7 @@
 // The table of what gyre-perf measures, and what each row means: which memory a rank has, how its size is counted, how much of it the
 // busiest link carries. Conventions and names are nccl-tests'. Does not use schedule/layout.h, so that a sweep checks that, too.
 #pragma once
+#include <array>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -24,6 +25,10 @@ struct Benchmark {
   bool reduces() const { return collective && gyre::reduces(*collective); }
   bool rooted() const { return collective && gyre::rooted(*collective); }
 };
+
+/// Operations of a sweep: NCCL's five, and pre-multiplied sums.
+std::array<ReduceOp, every_reduce_op_count> sweep_ops();
+std::optional<ReduceOp> sweep_op_named(std::string_view);
 
 std::span<const Benchmark> benchmarks();
 const Benchmark& benchmark_of(Collective);

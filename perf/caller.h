@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "perf/measure.h"
+#include "perf/reference.h"
 
 namespace gyre::perf {
 
@@ -12,7 +13,7 @@ class Caller {
  public:
   Caller(const Lane& lane, const Case& c, int calls) : communicator_(*lane.communicator), place_(lane.place), calls_(calls) {
     if (c.benchmark->collective) {
-      call_ = {*c.benchmark->collective, c.count, c.type, c.op, c.root};
+      call_ = {*c.benchmark->collective, c.count, c.type, c.op, c.root, input_scalar(c.type, c.op, communicator_.rank())};
       return;
     }
     using Kind = engine::Transfer::Kind;

@@ -55,6 +55,8 @@ void add_timing_flags(CLI::App* sub, SweepOptions& sweep) {
   number("-K,--per_iter_skip", 0, most_iterations, "First iterations that -I leaves out (0)", [&](int n) { timing.skip = n; });
   number("-u,--unalign", 0, 1 << 20, "Elements by which buffers are shifted from the beginning of a page (0)",
          [&](int n) { sweep.unalign = n; });
+  number("-R,--local_register", 0, 2, "1, 2: buffers of the heap that the ranks of a host share, which all of them map (0)",
+         [&](int n) { sweep.local_register = n; });
 }
 
 void add_nccl_tests_flags(CLI::App* sub, SweepCommand& command) {
@@ -71,7 +73,6 @@ void add_nccl_tests_flags(CLI::App* sub, SweepCommand& command) {
   add_without_effect(sub, "-x,--cta_policy", 2, notes, "host memory has no CTAs");
   add_without_effect(sub, "-V,--device_cta_count", 128, notes, "host memory has no CTAs");
   add_without_effect(sub, "-C,--report_cputime", 1, notes, "a call ends when its result is there, so that its time is the processor's");
-  add_absent(sub, "-R,--local_register", 1, notes, "buffers are registered where a transport needs it, and none is symmetric");
   add_absent(sub, "-G,--cudagraph", 0, notes, "calls on host memory cannot be captured in a CUDA graph");
   add_absent(sub, "-D,--device_implementation", 0, notes, "calls on host memory have no implementation on a device");
 }

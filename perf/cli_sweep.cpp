@@ -35,7 +35,8 @@ void add_sweep_flags(CLI::App* sub, Flags& flags) {
   add_number(sub, "-n,--iters", 1, many, "Timed iterations of a size (20)", [&](int n) { sweep.timing.iterations = n; });
   add_number(sub, "-w,--warmup_iters", 0, many, "Iterations before (5)", [&](int n) { sweep.timing.warmup = n; });
   add_names(sub, "-d,--datatype", sweep.types, data_type_named, all_data_types, "Element type, or all (float)");
-  if (sweep.benchmark->reduces()) add_names(sub, "-o,--op", sweep.ops, reduce_op_named, all_reduce_ops, "Operation, or all (sum)");
+  if (sweep.benchmark->reduces())
+    add_names(sub, "-o,--op", sweep.ops, sweep_op_named, sweep_ops, "Operation, or all; mulsum: each rank's input times its scalar (sum)");
   if (sweep.benchmark->rooted()) add_root(sub, sweep.root);
   add_number(sub, "-c,--check", 0, many, "Calls whose result is checked; 0: none (1)", [&](int n) { sweep.check = n; });
   add_timing_flags(sub, sweep);

@@ -1,6 +1,7 @@
 #include "perf/reference.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -72,9 +73,16 @@ bool contributes(size_t element, ReduceOp op, Rank rank, int ranks) {
   return (rank + static_cast<Rank>(mix(element) % static_cast<uint64_t>(ranks))) % ranks < (exact(op, ranks) ? contributors : 1);
 }
 
+// Exact in every format, and so are the products, since inputs leave room for the largest.
+constexpr std::array float_scalars{2, -1, 1, -2};
+constexpr int largest_float_scalar = 2;
+double float_scalar(ReduceOp op, Rank rank) {
+  return op == ReduceOp::premul_sum ? float_scalars[static_cast<size_t>(rank) % float_scalars.size()] : 1;
+}
+
 double float_input(size_t element, DataType type, ReduceOp op, Rank rank, int ranks) {
   const uint64_t r = random(element, rank);
-  const int limit = format_of(type).largest / contributors;
+  const int limit = format_of(type).largest / contributors / (op == ReduceOp::premul_sum ? largest_float_scalar : 1);
   const int any = static_cast<int>(r % static_cast<uint64_t>(2 * limit + 1)) - limit;
   if (op == ReduceOp::min || op == ReduceOp::max) return any;
   if (!contributes(element, op, rank, ranks)) return op == ReduceOp::prod ? 1 : 0;
@@ -87,10 +95,10 @@ struct Expected {
   double bound;
 };
 Expected float_result(size_t element, DataType type, ReduceOp op, int ranks) {
-  double value = float_input(element, type, op, 0, ranks);
+  double value = float_scalar(op, 0) * float_input(element, type, op, 0, ranks);
   double absolute = std::fabs(value);
   for (Rank r = 1; r < ranks; ++r) {
-    const double input = float_input(element, type, op, r, ranks);
+    const double input = float_scalar(op, r) * float_input(element, type, op, r, ranks);
     absolute += std::fabs(input);
     switch (op) {
       case ReduceOp::prod:
@@ -117,13 +125,15 @@ Expected float_result(size_t element, DataType type, ReduceOp op, int ranks) {
 uint64_t integer_input(size_t element, Rank rank, ReduceOp op) {
   return op == ReduceOp::prod ? random(element, rank) | 1 : random(element, rank);
 }
+// Odd: an even one would lose bits of the input.
+uint64_t integer_scalar(ReduceOp op, Rank rank) { return op == ReduceOp::premul_sum ? 2 * static_cast<uint64_t>(rank) + 3 : 1; }
 
 template <class T>
 requires std::is_integral_v<T> T integer_result(size_t element, ReduceOp op, int ranks) {
-  uint64_t wide = integer_input(element, 0, op);
+  uint64_t wide = integer_scalar(op, 0) * integer_input(element, 0, op);
   T best = static_cast<T>(wide);
   for (Rank r = 1; r < ranks; ++r) {
-    const uint64_t input = integer_input(element, r, op);
+    const uint64_t input = integer_scalar(op, r) * integer_input(element, r, op);
     wide = op == ReduceOp::prod ? wide * input : wide + input;
     best = op == ReduceOp::min ? std::min(best, static_cast<T>(input)) : std::max(best, static_cast<T>(input));
   }
@@ -191,6 +201,17 @@ auto for_bits(DataType type, Visit visit) {
 }
 
 }  // namespace
+
+uint64_t input_scalar(DataType type, ReduceOp op, Rank rank) {
+  if (op != ReduceOp::premul_sum) return 0;
+  return for_storage(type, [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    const T scalar = is_integer(type) ? static_cast<T>(integer_scalar(op, rank)) : to_storage<T>(format_of(type), float_scalar(op, rank));
+    uint64_t bits = 0;
+    std::memcpy(&bits, &scalar, sizeof scalar);
+    return bits;
+  });
+}
 
 void fill_input(void* data, size_t count, DataType type, ReduceOp op, Rank rank, int ranks, size_t first) {
   for_storage(type, [&](auto tag) {

@@ -60,6 +60,7 @@ nlohmann::json to_json(const SweepOptions& o) {
           {"average", static_cast<int>(t.average)},
           {"percentiles_skip", t.skip},
           {"unalign", o.unalign},
+          {"local_register", o.local_register},
           {"communicators", o.communicators},
           {"cycles", o.cycles},
           {"time_limit_s", o.limit_seconds ? nlohmann::json(*o.limit_seconds) : nlohmann::json()}};

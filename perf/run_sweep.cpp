@@ -30,8 +30,8 @@ std::vector<std::string> about(engine::Communicator& communicator, const SweepCo
                   communicator.size(), kinds.empty() ? "none" : fmt::format("{}", fmt::join(kinds, " and ")), kernels::isa(), o.min_bytes,
                   o.max_bytes, o.step_bytes != 0 ? fmt::format("{} bytes", o.step_bytes) : fmt::format("factor {}", o.step_factor),
                   t.warmup, t.iterations, o.check),
-      fmt::format("agg iters {}, run cycles {}, blocking {}, average {}, unalign {}, communicators {}", t.calls, o.cycles,
-                  static_cast<int>(t.blocking), static_cast<int>(t.average), o.unalign, o.communicators)};
+      fmt::format("agg iters {}, run cycles {}, blocking {}, average {}, unalign {}, local register {}, communicators {}", t.calls,
+                  o.cycles, static_cast<int>(t.blocking), static_cast<int>(t.average), o.unalign, o.local_register, o.communicators)};
   lines.insert(lines.end(), command.notes.begin(), command.notes.end());
   return lines;
 }
@@ -117,12 +117,12 @@ Result<uint64_t> run(const SweepCommand& command, const Config& config, const tr
     wrong += row.wrong();
     if (!shows) return {};
     GYRE_TRY(shown.row(row));
-    if (command.explain) shown.report.note(communicator.explain(call_of(row.call)));
+    if (command.explain) shown.report.note(communicator.explain(call_of(row.call), o.buffers()));
     return {};
   };
   if (o.benchmark->collective) {
     events.predict = [&](const Case& c) -> std::optional<double> {
-      const auto us = communicator.predicted_us(call_of(c));
+      const auto us = communicator.predicted_us(call_of(c), o.buffers());
       return us ? std::optional(*us) : std::nullopt;
     };
   }

@@ -16,9 +16,9 @@ namespace {
 constexpr size_t widest_type = 8;  // bytes of its elements
 
 // A batch of messages has no schedule, and so no family.
-Result<std::string> algorithm(engine::Communicator& communicator, const Case& c) {
+Result<std::string> algorithm(engine::Communicator& communicator, const Case& c, engine::BufferKind kind) {
   if (!c.benchmark->collective) return std::string("batch");
-  return communicator.algorithm({*c.benchmark->collective, c.count, c.type, c.op, c.root});
+  return communicator.algorithm({*c.benchmark->collective, c.count, c.type, c.op, c.root}, kind);
 }
 
 // What a communicator is called with, page-aligned but for the offset.
@@ -32,8 +32,8 @@ Result<std::vector<Memory>> allocate(const SweepOptions& o, size_t most_bytes) {
   std::vector<Memory> all;
   all.reserve(static_cast<size_t>(o.communicators));
   for (int i = 0; i < o.communicators; ++i) {
-    SweepBuffer input = GYRE_TRY(SweepBuffer::allocate(most_bytes + offset));
-    all.push_back({std::move(input), GYRE_TRY(SweepBuffer::allocate(most_bytes + offset + guard_bytes))});
+    SweepBuffer input = GYRE_TRY(SweepBuffer::allocate(most_bytes + offset, o.buffers()));
+    all.push_back({std::move(input), GYRE_TRY(SweepBuffer::allocate(most_bytes + offset + guard_bytes, o.buffers()))});
   }
   return all;
 }
@@ -47,7 +47,7 @@ Result<Row> measure(Communicators communicators, const SweepOptions& o, const Ca
                     TimeLimit& limit) {
   Row row;
   row.call = c;
-  row.algorithm = GYRE_TRY(algorithm(*communicators.front(), c));
+  row.algorithm = GYRE_TRY(algorithm(*communicators.front(), c, o.buffers()));
   std::vector<Lane> apart;
   std::vector<Lane> together;
   const auto offset = static_cast<size_t>(o.unalign) * size_of(c.type);

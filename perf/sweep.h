@@ -25,8 +25,11 @@ struct SweepOptions {
   std::optional<Rank> root = 0;                    // -r; none: all; 0 where there is no root
   int cycles = 1;                                  // -N; 0: without end
   int unalign = 0;                                 // -u: elements between the beginning of a page and a buffer
+  int local_register = 0;                          // -R; not 0: buffers of the heap that the ranks of a host share
   int communicators = 1;                           // --communicators
   std::optional<double> limit_seconds;             // --time-limit
+
+  engine::BufferKind buffers() const { return local_register == 0 ? engine::BufferKind::ordinary : engine::BufferKind::shared_heap; }
 };
 
 struct Row {

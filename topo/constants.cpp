@@ -109,8 +109,22 @@ Result<schedule::RankCosts> rank(const Object& from) {
   return out;
 }
 
-Result<Costs> machine(const Object& from, const Object& links, const Object& ranks) {
-  GYRE_TRY(from.only({"local", "network", "rank", "nics_per_node", "processors_per_node"}));
+Result<DirectCosts> direct(const Object& from) {
+  GYRE_TRY(from.only(
+      {"meeting_us", "peer_us", "leaving_us", "shown_ns_per_byte", "cached_ns_per_byte", "cache_bytes", "memory_ns_per_byte", "origin"}));
+  DirectCosts out;
+  out.meeting = GYRE_TRY(from.number("meeting_us", per_us));
+  out.peer = GYRE_TRY(from.number("peer_us", per_us));
+  out.leaving = GYRE_TRY(from.number("leaving_us", per_us));
+  out.shown = GYRE_TRY(from.number("shown_ns_per_byte", per_ns));
+  out.cached = GYRE_TRY(from.number("cached_ns_per_byte", per_ns));
+  out.cache_bytes = GYRE_TRY(from.number("cache_bytes", 1));
+  out.memory = GYRE_TRY(from.number("memory_ns_per_byte", per_ns));
+  return out;
+}
+
+Result<Costs> machine(const Object& from, const Object& links, const Object& ranks, const Object& directs) {
+  GYRE_TRY(from.only({"local", "network", "rank", "direct", "nics_per_node", "processors_per_node"}));
   Costs out;
   for (const auto& [kind, key] : {std::pair{inside, "local"}, std::pair{between, "network"}}) {
     const std::string name = GYRE_TRY(from.word(key));
@@ -122,6 +136,12 @@ Result<Costs> machine(const Object& from, const Object& links, const Object& ran
   if (!ranks.value().contains(name)) return from.wrong("rank", "there is no such rank in \"ranks\"");
   const Object described = GYRE_TRY(ranks.object(name));
   out.rank = GYRE_TRY(rank(described));
+  if (from.value().contains("direct")) {
+    const std::string form = GYRE_TRY(from.word("direct"));
+    if (!directs.value().contains(form)) return from.wrong("direct", "there is no such entry in \"direct\"");
+    const Object costs = GYRE_TRY(directs.object(form));
+    out.direct = GYRE_TRY(direct(costs));
+  }
   out.nics_per_node = GYRE_TRY(from.whole("nics_per_node"));
   out.processors_per_node = GYRE_TRY(from.whole("processors_per_node"));
   return out;
@@ -133,10 +153,12 @@ Result<Constants> parse_constants(std::string_view given, std::string_view sourc
   const json file = json::parse(given, nullptr, false);
   if (file.is_discarded()) return Error{Code::invalid_argument, fmt::format("{}: is not JSON", source)};
   const Object all(file, source, "");
-  GYRE_TRY(all.only({"about", "links", "ranks", "machines"}));
+  GYRE_TRY(all.only({"about", "links", "ranks", "direct", "machines"}));
   const Object links = GYRE_TRY(all.object("links"));
   const Object ranks = GYRE_TRY(all.object("ranks"));
   const Object machines = GYRE_TRY(all.object("machines"));
+  const json none = json::object();
+  const Object directs = file.contains("direct") ? GYRE_TRY(all.object("direct")) : Object(none, source, "direct");  // older files
   Constants out;
   for (const auto& [name, ignored] : links.value().items()) {
     const Object one = GYRE_TRY(links.object(name));
@@ -150,9 +172,15 @@ Result<Constants> parse_constants(std::string_view given, std::string_view sourc
     std::string from = GYRE_TRY(origin(one));
     out.origins.emplace("ranks." + name, std::move(from));
   }
+  for (const auto& [name, ignored] : directs.value().items()) {
+    const Object one = GYRE_TRY(directs.object(name));
+    GYRE_TRY(direct(one));
+    std::string from = GYRE_TRY(origin(one));
+    out.origins.emplace("direct." + name, std::move(from));
+  }
   for (const auto& [name, ignored] : machines.value().items()) {
     const Object one = GYRE_TRY(machines.object(name));
-    out.machines.emplace(name, GYRE_TRY(machine(one, links, ranks)));
+    out.machines.emplace(name, GYRE_TRY(machine(one, links, ranks, directs)));
   }
   return out;
 }

@@ -2,6 +2,7 @@
 // end to end, the busiest port of each kind, the busiest processor, the connection that waits for credits most. Only sums, products,
 // quotients and comparisons of doubles, and no contraction, so that ranks on different kinds of processors price alike.
 #pragma once
+#include <optional>
 #include <string_view>
 
 #include "schedule/cut.h"
@@ -10,12 +11,24 @@
 
 namespace gyre::topo {
 
+/// What things cost where the ranks of a host reach each other's memory (topo/direct_cost.h).
+struct DirectCosts {
+  double meeting = 0;      ///< seconds until a rank has seen the others
+  double peer = 0;         ///< seconds of that for every rank that it waits for
+  double leaving = 0;      ///< seconds until all are done with a rank's memory
+  double shown = 0;        ///< seconds per byte shown to others, or read where they have shown it
+  double cached = 0;       ///< seconds per byte read or written of ranks' buffers, where all of these fit the caches
+  double cache_bytes = 0;  ///< what fits
+  double memory = 0;       ///< seconds per byte where they do not
+};
+
 /// What things cost on a machine. Links by kind (topo/profile.h); their `port_of` is not looked at.
 struct Costs {
   std::array<schedule::LinkClass, link_kinds> link;
   schedule::RankCosts rank;
-  int nics_per_node = 0;        ///< shared by the node's ranks; 0: one per rank
-  int processors_per_node = 0;  ///< shared by the node's ranks; 0: one per rank
+  int nics_per_node = 0;                ///< shared by the node's ranks; 0: one per rank
+  int processors_per_node = 0;          ///< shared by the node's ranks; 0: one per rank
+  std::optional<DirectCosts> direct{};  ///< none: nobody has measured it
 };
 
 /// Seconds, and of what they are made.

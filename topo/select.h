@@ -3,6 +3,7 @@
 #pragma once
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -10,6 +11,7 @@
 
 #include "topo/algorithms.h"
 #include "topo/cost.h"
+#include "topo/direct_cost.h"
 #include "topo/graph.h"
 
 namespace gyre::topo {
@@ -60,8 +62,8 @@ class Profiles {
 };
 
 Choice choose(const Query&, Profiles&);
-/// A table of all candidates: predicted times and of what they are made, or why one is refused.
-std::string explain(const Query&, const Choice&);
+/// A table of all candidates: predicted times and of what they are made, or why one is refused; before them the direct forms.
+std::string explain(const Query&, const Choice&, std::span<const DirectCandidate> = {});
 
 /// What the published rule takes: below 1 MiB the tree if it is predicted under 0.8 of the ring; on several nodes of several ranks
 /// hierarchical if it is predicted under 1.2 of the ring; else the smallest prediction. Null: none can run.

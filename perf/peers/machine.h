@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdio>
 #include <cstring>
-#include <span>
 
 #include "base/unique.h"
 
@@ -17,11 +17,11 @@ namespace gyre::peers {
 inline double now_us() { return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 /// Zeroed and touched memory of 4 KiB pages, page aligned; null when there is none. Lives until the process ends.
-inline float* touched_floats(size_t bytes) {
+inline std::byte* touched_memory(size_t bytes) {
   void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) return nullptr;
   std::memset(data, 0, bytes);
-  return static_cast<float*>(data);
+  return static_cast<std::byte*>(data);
 }
 
 /// Microseconds that this thread was ready to run and had to wait for a CPU, since it began; 0 where the kernel does not say.

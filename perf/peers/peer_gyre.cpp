@@ -1,6 +1,7 @@
 // gyre's engine on host buffers, as another peer: peer_gyre -n N --sizes 8,64M [--heap]
 #include <unistd.h>
 
+#include <array>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -31,15 +32,19 @@ class Gyre final : public Peer {
   int rank() const override { return member_.rank; }
   int size() const override { return member_.size; }
   std::string version() const override { return "gyre"; }  // `compare` notes the commit
-  float* allocate(size_t bytes) override {
-    if (!heap_) return touched_floats(bytes);
+  bool supports(Op, Type) const override { return true; }
+  std::byte* allocate(size_t bytes) override {
+    if (!heap_) return touched_memory(bytes);
     const auto memory = transport::SharedHeap::of_process().allocate(bytes);
     if (!memory) give_up(member_.rank, memory.error());
-    return static_cast<float*>(std::memset(*memory, 0, bytes));  // touched
+    return static_cast<std::byte*>(std::memset(*memory, 0, bytes));  // touched
   }
-  void all_reduce(std::span<float> data) override {
-    const engine::Call call{Collective::all_reduce, data.size(), DataType::float32, ReduceOp::sum, 0};
-    const Status status = communicator_->run(call, data.data(), data.data());
+  void run(const Call& c) override {
+    const engine::Call call{collective(c.op), c.block, type(c.type), ReduceOp::sum, 0};
+    std::byte* const own = Call::has_blocks(c.op) ? c.block_of(rank()) : c.data;
+    const void* input = c.op == Op::all_gather ? own : c.data;
+    void* output = c.op == Op::all_to_all ? c.apart : c.op == Op::reduce_scatter ? own : c.data;
+    const Status status = communicator_->run(call, input, output);
     if (!status) [[unlikely]]
       give_up(member_.rank, status.error());
   }
@@ -47,6 +52,16 @@ class Gyre final : public Peer {
   double maximum(double value) override { return member_.maximum(value); }
 
  private:
+  static Collective collective(Op op) {
+    constexpr std::array all{Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather, Collective::broadcast,
+                             Collective::all_to_all};
+    return all.at(static_cast<size_t>(op));
+  }
+  static DataType type(Type type) {
+    constexpr std::array all{DataType::float32, DataType::float16, DataType::bfloat16};
+    return all.at(static_cast<size_t>(type));
+  }
+
   Member member_;
   std::unique_ptr<engine::Communicator> communicator_;
   bool heap_;
@@ -73,7 +88,7 @@ int run_rank(Member member, const Options& options, bool heap, const transport::
 
 int main(int argc, char** argv) {
   gyre::peers::Options options;
-  CLI::App app{"Times gyre's all-reduce on host buffers"};
+  CLI::App app{"Times gyre's collectives on host buffers"};
   gyre::peers::add_options(app, options);
   bool heap = false;
   app.add_flag("--heap", heap, "Buffers from gyre's shared heap, which all ranks map");

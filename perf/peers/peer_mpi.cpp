@@ -31,17 +31,30 @@ class Mpi final : public Peer {
     return line;
   }
 
-  void all_reduce(std::span<float> data) override { sum_or_maximum(data.data(), static_cast<int>(data.size()), MPI_FLOAT, MPI_SUM); }
-
-  void barrier() override {
-    if (!yield_) {
-      MPI_Barrier(MPI_COMM_WORLD);
-      return;
+  void run(const Call& call) override {
+    const int block = static_cast<int>(call.block);
+    switch (call.op) {
+      case Op::all_reduce:
+        sum_or_maximum(call.data, block, MPI_FLOAT, MPI_SUM);
+        break;
+      case Op::reduce_scatter:
+        call_or_wait(MPI_Reduce_scatter_block, MPI_Ireduce_scatter_block, MPI_IN_PLACE, call.data, block, MPI_FLOAT, MPI_SUM);
+        break;
+      case Op::all_gather:
+        call_or_wait(MPI_Allgather, MPI_Iallgather, MPI_IN_PLACE, block, MPI_FLOAT, call.data, block, MPI_FLOAT);
+        break;
+      case Op::broadcast:
+        call_or_wait(MPI_Bcast, MPI_Ibcast, call.data, block, MPI_FLOAT, 0);
+        break;
+      case Op::all_to_all:
+        call_or_wait(MPI_Alltoall, MPI_Ialltoall, call.data, block, MPI_FLOAT, call.apart, block, MPI_FLOAT);
+        break;
     }
-    MPI_Request request = MPI_REQUEST_NULL;
-    MPI_Ibarrier(MPI_COMM_WORLD, &request);
-    wait(request);
   }
+  // In place, MPI puts a rank's block of a reduce-scatter at the beginning.
+  const std::byte* result(const Call& call) const override { return call.op == Op::all_to_all ? call.apart : call.data; }
+
+  void barrier() override { call_or_wait(MPI_Barrier, MPI_Ibarrier); }
 
   double maximum(double value) override {
     sum_or_maximum(&value, 1, MPI_DOUBLE, MPI_MAX);
@@ -50,16 +63,21 @@ class Mpi final : public Peer {
 
  private:
   void sum_or_maximum(void* data, int count, MPI_Datatype type, MPI_Op op) const {
+    call_or_wait(MPI_Allreduce, MPI_Iallreduce, MPI_IN_PLACE, data, count, type, op);
+  }
+
+  /// The blocking call, or for a library whose blocking calls never give their CPU away the other one.
+  template <class Blocking, class Other, class... Arguments>
+  void call_or_wait(Blocking blocking, Other other, Arguments... arguments) const {
     if (!yield_) {
-      MPI_Allreduce(MPI_IN_PLACE, data, count, type, op, MPI_COMM_WORLD);
+      blocking(arguments..., MPI_COMM_WORLD);
       return;
     }
     MPI_Request request = MPI_REQUEST_NULL;
-    MPI_Iallreduce(MPI_IN_PLACE, data, count, type, op, MPI_COMM_WORLD, &request);
+    other(arguments..., MPI_COMM_WORLD, &request);
     wait(request);
   }
 
-  /// For a library whose blocking calls never give their CPU away.
   static void wait(MPI_Request& request) {
     for (int done = 0;;) {
       MPI_Test(&request, &done, MPI_STATUS_IGNORE);
@@ -78,7 +96,7 @@ class Mpi final : public Peer {
 
 int main(int argc, char** argv) {
   gyre::peers::Options options;
-  CLI::App app{"Times MPI_Allreduce; start it with mpirun"};
+  CLI::App app{"Times MPI's collectives; start it with mpirun"};
   gyre::peers::add_options(app, options);
   CLI11_PARSE(app, argc, argv);
   MPI_Init(&argc, &argv);

@@ -4,6 +4,9 @@
 #include <fmt/format.h>
 
 #include <barrier>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <random>
 
 #include "engine/communicator.h"
@@ -14,6 +17,7 @@
 #include "test/ranks.h"
 #include "test/slow_builds.h"
 #include "test/text.h"
+#include "topo/constants.h"
 
 using namespace gyre;
 using namespace gyre::engine;
@@ -245,6 +249,66 @@ TEST_CASE("ordered direct reductions are the canonical tree's, wherever the buff
             return {};
           })) == "");
   }
+}
+
+// Of a call on these buffers: the family, its prediction, and the rows of the table that run.
+std::string forecast(Communicator& communicator, const Call& call, BufferKind kind) {
+  const auto us = communicator.predicted_us(call, kind);
+  std::string out = fmt::format("{} {}", *communicator.algorithm(call, kind), us ? *us > 0 : false);
+  const std::string table = communicator.explain(call, kind);
+  for (const char* form : {"staged", "mapped"}) {
+    const size_t at = table.find(form);
+    if (at == std::string::npos) continue;
+    const std::string row = table.substr(at, table.find('\n', at) - at);
+    out += fmt::format(" {}{}", form, row.ends_with("; runs") ? "!" : "");
+  }
+  return out;
+}
+
+TEST_CASE("the family, the prediction and the table are of what runs on such buffers") {
+  const auto words = run_ranks(2, all_configured({"GYRE_TRANSPORT=shm"}), [](Communicator& communicator) -> std::string {
+    constexpr auto ordinary = BufferKind::ordinary;
+    constexpr auto heap = BufferKind::shared_heap;
+    const Call small{Collective::all_reduce, 2, DataType::float32, ReduceOp::sum, 0};
+    const Call middle{Collective::all_reduce, 8000, DataType::float32, ReduceOp::sum, 0};
+    const Call large{Collective::all_reduce, 1 << 20, DataType::float32, ReduceOp::sum, 0};
+    const Call scaled{Collective::all_reduce, 2, DataType::float32, ReduceOp::premul_sum, 0};
+    const std::string messages = (*communicator.plan(large))->schedule().family;
+    const std::vector<std::pair<std::string, std::string>> pairs{
+        {forecast(communicator, small, ordinary), "one_shot true staged!"},
+        {forecast(communicator, small, heap), "one_shot true staged!"},
+        {forecast(communicator, middle, ordinary), "one_shot true staged! mapped"},
+        {forecast(communicator, middle, heap), "two_shot true staged mapped!"},
+        {forecast(communicator, large, ordinary), messages + " true mapped"},
+        {forecast(communicator, large, heap), "two_shot true mapped!"},
+        {forecast(communicator, scaled, heap), (*communicator.plan(scaled))->schedule().family + " true"}};
+    for (const auto& [said, right] : pairs) {
+      if (said != right) return fmt::format("'{}' and not '{}'", said, right);
+    }
+    if (*communicator.predicted_us(large, heap) >= *communicator.predicted_us(large, ordinary)) return "messages are not dearer";
+    communicator.prefer({"ring", {}});
+    for (const BufferKind kind : {ordinary, heap}) {
+      if (const std::string said = forecast(communicator, small, kind); said != "ring true") return "named: " + said;
+    }
+    return {};
+  });
+  CHECK(first_wrong(words) == "");
+}
+
+TEST_CASE("constants without direct forms predict none, and the table says so") {
+  const std::string path = "direct_test_old_constants.json";
+  auto text = nlohmann::json::parse(topo::default_constants_text());
+  text.erase("direct");
+  for (auto& machine : text["machines"]) machine.erase("direct");
+  std::ofstream(path) << text;
+  const auto words = run_ranks(2, all_configured({"GYRE_TRANSPORT=shm", "GYRE_CONSTANTS=" + path}), [](Communicator& communicator) {
+    const Call call{Collective::all_reduce, 2, DataType::float32, ReduceOp::sum, 0};
+    const auto us = communicator.predicted_us(call);
+    const bool said = contains(communicator.explain(call), "refused: the constants have no costs");
+    return std::string(us ? "predicted" : said ? "" : "the table does not say so");
+  });
+  CHECK(first_wrong(words) == "");
+  std::filesystem::remove(path);
 }
 
 TEST_CASE("peers hear once of memory that they need, and once that it is gone, whatever is used then") {

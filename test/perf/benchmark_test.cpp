@@ -18,6 +18,12 @@ TEST_CASE("every collective has one benchmark, and its name") {
   CHECK_FALSE(send_and_receive().collective);
 }
 
+TEST_CASE("operations have NCCL's names, pre-multiplied sums that of nccl-tests") {
+  for (const ReduceOp op : sweep_ops()) CHECK(sweep_op_named(name(op)) == op);
+  CHECK(sweep_op_named("mulsum") == ReduceOp::premul_sum);
+  CHECK_FALSE(sweep_op_named("premul_sum"));
+}
+
 TEST_CASE("bus bandwidth is nccl-tests'") {
   for (const Collective collective : all_collectives()) {
     const Benchmark& benchmark = benchmark_of(collective);

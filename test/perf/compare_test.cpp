@@ -83,6 +83,19 @@ TEST_CASE("what may differ is listed") {
   CHECK(c->differences == std::vector<std::string>{"algorithm: ring and auto", "options.unalign: 0 and 3"});
 }
 
+TEST_CASE("where buffers lie is a setting, of which older files do not speak because it was one") {
+  const auto differences = [row = sweep_row(8, 1)](const std::string& a, const std::string& b) {
+    return compared(sweep_head(a) + row, sweep_head(b) + row)->differences;
+  };
+  const std::string old = R"("options":{"unalign":0})";
+  const std::string ordinary = R"("options":{"unalign":0,"local_register":0})";
+  const std::string heap = R"("options":{"unalign":0,"local_register":1})";
+  CHECK(differences(ordinary, heap) == std::vector<std::string>{"options.local_register: 0 and 1"});
+  CHECK(differences(old, heap) == std::vector<std::string>{"options.local_register: 0 and 1"});
+  CHECK(differences(heap, old) == std::vector<std::string>{"options.local_register: 1 and 0"});
+  CHECK(differences(old, ordinary).empty());
+}
+
 TEST_CASE("the geometric mean of a ratio and its inverse is 1") {
   const std::array values{4.0, 0.25, 3.0, 1 / 3.0};
   CHECK(std::abs(geometric_mean(values) - 1) < 1e-12);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/reduce_host.h"
+#include "perf/benchmark.h"
 #include "test/catch.h"
 
 using namespace gyre;
@@ -23,13 +24,16 @@ Bytes input(size_t count, DataType type, ReduceOp op, Rank rank, int ranks) {
 /// The all-reduce in the order of `parts`, by the plain kernels.
 Bytes reduced(size_t count, DataType type, ReduceOp op, const std::vector<Rank>& parts, int ranks) {
   const kernels::Arithmetic& kernel = *kernels::arithmetic(type, op, "portable");
-  const kernels::Factor scalar{kernels::avg_scalar(type, ranks), 1};
+  const auto scalar = [&](Rank rank) {
+    return op == ReduceOp::premul_sum ? kernels::factor_of(type, input_scalar(type, op, rank))
+                                      : kernels::Factor{kernels::avg_scalar(type, ranks), 1};
+  };
   Bytes sum = input(count, type, op, parts[0], ranks);
-  if (kernel.scale != nullptr) kernel.scale(sum.data(), sum.data(), count, scalar);
+  if (kernel.scale != nullptr) kernel.scale(sum.data(), sum.data(), count, scalar(parts[0]));
   for (size_t i = 1; i < parts.size(); ++i) {
     const Bytes next = input(count, type, op, parts[i], ranks);
     if (kernel.scale != nullptr) {
-      kernel.scale_combine(sum.data(), next.data(), sum.data(), count, scalar);
+      kernel.scale_combine(sum.data(), next.data(), sum.data(), count, scalar(parts[i]));
     } else {
       kernel.combine(sum.data(), sum.data(), next.data(), count);
     }
@@ -51,7 +55,7 @@ template <class Visit>
 void for_each_reduction(Visit visit) {
   for (const int ranks : {2, 3, 4, 8, 33}) {
     for (const DataType type : all_data_types()) {
-      for (const ReduceOp op : all_reduce_ops()) {
+      for (const ReduceOp op : sweep_ops()) {
         INFO(name(type) << " " << name(op) << ", " << ranks << " ranks");
         visit(type, op, ranks);
       }
@@ -115,6 +119,31 @@ TEST_CASE("a rank's part that counts twice is found, where that makes a differen
     parts.push_back(ranks / 2);
     CHECK(count_wrong(reduced(500, type, op, parts, ranks).data(), 500, type, op, ranks) > 0);
   });
+}
+
+TEST_CASE("a pre-multiplied sum by another rank's scalar is found") {
+  for (const DataType type : all_data_types()) {
+    const kernels::Arithmetic& kernel = *kernels::arithmetic(type, ReduceOp::premul_sum, "portable");
+    for (const Rank multiplier : {0, 1}) {  // of both inputs: wrong for one of them
+      Bytes sum = input(500, type, ReduceOp::premul_sum, 0, 2);
+      const Bytes next = input(500, type, ReduceOp::premul_sum, 1, 2);
+      const auto scalar = kernels::factor_of(type, input_scalar(type, ReduceOp::premul_sum, multiplier));
+      kernel.scale(sum.data(), sum.data(), 500, scalar);
+      kernel.scale_combine(sum.data(), next.data(), sum.data(), 500, scalar);
+      INFO(name(type) << ", rank " << multiplier);
+      CHECK(count_wrong(sum.data(), 500, type, ReduceOp::premul_sum, 2) > 0);
+    }
+  }
+}
+
+TEST_CASE("only a pre-multiplied sum has scalars, and neighbours' differ") {
+  for (const DataType type : all_data_types()) {
+    INFO(name(type));
+    CHECK(input_scalar(type, ReduceOp::sum, 3) == 0);
+    for (Rank rank = 0; rank < 8; ++rank) {
+      CHECK(input_scalar(type, ReduceOp::premul_sum, rank) != input_scalar(type, ReduceOp::premul_sum, rank + 1));
+    }
+  }
 }
 
 TEST_CASE("inputs left as they were are found") {

@@ -1,7 +1,14 @@
 #include "perf/sweep.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
 #include "perf/sweep_buffer.h"
 #include "test/catch.h"
+#include "test/ranks.h"
+#include "transport/shared_heap.h"
 
 using namespace gyre;
 using namespace gyre::perf;
@@ -18,6 +25,22 @@ SweepOptions from_to(size_t min_bytes, size_t max_bytes, size_t factor = 2, size
 }
 
 using Sizes = std::vector<size_t>;
+
+// On a communicator that somebody else owns; empty: no error, and no wrong element.
+std::string swept(engine::Communicator& communicator, const SweepOptions& options) {
+  std::array one{std::unique_ptr<engine::Communicator>(&communicator)};
+  uint64_t wrong = 0;
+  SweepEvents events;
+  events.on_start = [](size_t) {};
+  events.on_row = [&](const Row& row) -> Status {
+    wrong += row.wrong() + (row.out_of_place.checked ? 0 : 1);
+    return {};
+  };
+  const auto rows = sweep(one, options, events);
+  (void)one[0].release();
+  if (!rows) return rows.error().what;
+  return *rows == 2 && wrong == 0 ? "" : fmt::format("{} rows, {} wrong", *rows, wrong);
+}
 
 }  // namespace
 
@@ -85,12 +108,42 @@ TEST_CASE("the error of a prediction is relative to what was measured out of pla
 }
 
 TEST_CASE("a sweep's buffer is zeros, aligned to a page, and moves") {
-  auto buffer = SweepBuffer::allocate(10000);
-  REQUIRE(buffer);
-  const SweepBuffer moved = *std::move(buffer);
-  const auto* bytes = static_cast<const std::byte*>(moved.data());
-  CHECK(reinterpret_cast<uintptr_t>(bytes) % 4096 == 0);
-  CHECK(std::all_of(bytes, bytes + 10000, [](std::byte b) { return b == std::byte{0}; }));
-  CHECK(SweepBuffer::allocate(0));
-  CHECK_FALSE(SweepBuffer::allocate(SIZE_MAX / 2));
+  for (const auto kind : {SweepBuffer::Kind::ordinary, SweepBuffer::Kind::shared_heap}) {
+    auto buffer = SweepBuffer::allocate(10000, kind);
+    REQUIRE(buffer);
+    const SweepBuffer moved = *std::move(buffer);
+    const auto* bytes = static_cast<const std::byte*>(moved.data());
+    CHECK(reinterpret_cast<uintptr_t>(bytes) % 4096 == 0);
+    CHECK(std::all_of(bytes, bytes + 10000, [](std::byte b) { return b == std::byte{0}; }));
+    CHECK(SweepBuffer::allocate(0, kind));
+    CHECK_FALSE(SweepBuffer::allocate(SIZE_MAX / 2, kind));
+  }
+}
+
+TEST_CASE("a buffer is of the shared heap where that is asked for, and as long as it lives") {
+  const auto& heap = transport::SharedHeap::of_process();
+  const void* at = nullptr;
+  {
+    const auto shared = SweepBuffer::allocate(10000, SweepBuffer::Kind::shared_heap);
+    at = shared->data();
+    CHECK(heap.find(at, 10000));
+    CHECK_FALSE(heap.find(SweepBuffer::allocate(10000)->data(), 10000));
+  }
+  CHECK_FALSE(heap.find(at, 1));
+}
+
+TEST_CASE("sweeps on ordinary buffers and on those of the shared heap are right, as ranks of one process too") {
+  for (const Collective collective : all_collectives()) {
+    for (const int registered : {0, 1, 2}) {
+      SweepOptions options = from_to(100, 50000, 500);
+      options.benchmark = &benchmark_of(collective);
+      options.local_register = registered;
+      options.unalign = registered;
+      options.timing = {.warmup = 0, .iterations = 1};
+      const auto words = gyre::test::run_ranks(3, gyre::test::all_configured({"GYRE_TRANSPORT=shm"}),
+                                               [&](engine::Communicator& shared) { return swept(shared, options); });
+      INFO(name(collective) << " -R " << registered);
+      CHECK(gyre::test::first_wrong(words) == "");
+    }
+  }
 }

@@ -9,7 +9,7 @@ from system import (BLOCK_PER_RANK, COLLECTIVES, NEVER_IN_PLACE, REDUCING, ROOTE
                     run, start, start_rank, subjects, transports)
 
 TYPES = ["int8", "uint8", "int32", "uint32", "int64", "uint64", "half", "float", "double", "bfloat16", "f8e4m3", "f8e5m2"]
-OPS = ["sum", "prod", "max", "min", "avg"]
+OPS = ["sum", "prod", "max", "min", "avg", "mulsum"]
 QUICK = ["-n", "2", "-w", "1"]
 SIZE_OF = {"int8": 1, "uint8": 1, "half": 2, "bfloat16": 2, "int64": 8, "uint64": 8, "double": 8, "f8e4m3": 1, "f8e5m2": 1}
 
@@ -272,6 +272,18 @@ def misaligned_buffers():
             check(f"unalign {shift}," in done.out, done.story())
 
 
+def buffers_of_the_shared_heap():
+    """Also shifted, in place, between 1 to 3 ranks, and for every type of what is reduced; ranks of one process are threads of the unit tests."""
+    for collective in COLLECTIVES:
+        for registered, flags in ((1, ["--ranks", 3]), (2, ["--ranks", 3, "-u", 3]), (1, ["--ranks", 1]), (1, ["--communicators", 2])):
+            done, written = with_json(collective, "-R", registered, "-b", "8", "-e", "300K", "-f", 190, "-c", 2, *flags, *QUICK)
+            right_rows(done)
+            check(f"local register {registered}," in done.out and written.head["options"]["local_register"] == registered, done.story())
+    right_rows(run("all_reduce", "-R", 1, "-u", 1, "-d", "all", "-o", "all", "-b", "5000", "-e", "5000", *QUICK).passed())
+    done, written = with_json("all_reduce", "-e", "8", *QUICK)
+    check("local register 0," in done.out and written.head["options"]["local_register"] == 0, f"not ordinary memory unasked\n{done.story()}")
+
+
 def several_communicators():
     for name, env in transports().items():
         for collective in ("all_reduce", "gather", "sendrecv"):
@@ -327,7 +339,7 @@ def times_of_day_and_memory():
 
 
 def flags_without_effect_are_taken_with_a_note():
-    for flag, long in (("-p", "--parallel_init"), ("-y", "--stream_null"), ("-x", "--cta_policy"), ("-V", "--device_cta_count"), ("-C", "--report_cputime"), ("-R", "--local_register")):
+    for flag, long in (("-p", "--parallel_init"), ("-y", "--stream_null"), ("-x", "--cta_policy"), ("-V", "--device_cta_count"), ("-C", "--report_cputime")):
         for name in (flag, long):
             done = run("all_reduce", "-e", "8", name, 1, *QUICK).passed()
             right_rows(done, [8])
@@ -435,7 +447,7 @@ subjects([every_collective, every_type_and_operation_of_what_reduces, every_type
           without_options_but_a_small_end, numbers_of_ranks, every_type_and_operation, one_type_and_operation, sizes,
           without_check_nothing_is_called_right, iterations_and_warmup, json_has_every_row, json_has_null_for_what_was_not_checked,
           json_by_the_name_that_nccl_tests_has, percentiles_of_iterations, many_iterations_need_no_more_memory,
-          ways_of_blocking_and_averaging, several_calls_an_iteration, cycles, cycles_without_end, misaligned_buffers,
+          ways_of_blocking_and_averaging, several_calls_an_iteration, cycles, cycles_without_end, misaligned_buffers, buffers_of_the_shared_heap,
           several_communicators, time_limit, timeout_of_a_row, ranks_by_threads_and_gpus, times_of_day_and_memory,
           flags_without_effect_are_taken_with_a_note, what_scripts_of_nccl_tests_say, every_algorithm, every_transport,
           the_flag_is_stronger_than_the_environment, two_channels, small_and_few_slots, info_says_who_is_joined_how, options_shows_values_and_origin, help_names_every_flag])

@@ -32,7 +32,7 @@ def flags_of_nccl_tests():
             (["-M", "2"], "-M.*nearest right value is 1"), (["-p", "2"], "-p.*nearest right value is 1"), (["-C", "7"], "-C.*nearest right value is 1"),
             (["-y", "2"], "-y.*nearest right value is 1"), (["-x", "3"], "-x.*nearest right value is 2"), (["-V", "999"], "-V.*nearest right value is 128"),
             (["-G", "1"], "-G.*refused: .*CUDA graph.*nearest right value is 0"), (["-G", "x"], "-G.*'x'"),
-            (["-R", "2"], "-R.*refused: .*symmetric.*nearest right value is 1"), (["-D", "1"], "-D.*refused: .*device.*nearest right value is 0"),
+            (["-R", "3"], "-R.*nearest right value is 2"), (["-D", "1"], "-D.*refused: .*device.*nearest right value is 0"),
             (["--communicators", "0"], "--communicators.*nearest right value is 1"), (["--communicators", "65"], "nearest right value is 64"),
             (["--time-limit", "0"], "--time-limit.*'0'"), (["--time-limit", "-3"], "--time-limit"), (["--time-limit", "1m"], "--time-limit.*'1m'.*such as 30"),
             (["--time-limit", "nan"], "--time-limit.*'nan'"), (["-J", "/no/such/folder/x.json"], "/no/such/folder/x.json")):

@@ -1,0 +1,97 @@
+"""What perf/peers/compare-all makes of its measurements: pairs within a round, spreads, marks; and how a file that was cut off goes on."""
+import importlib.machinery
+import importlib.util
+import json
+import pathlib
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+PEERS = pathlib.Path(__file__).resolve().parents[1] / "perf" / "peers"
+sys.path.insert(0, str(PEERS))
+
+import all_report  # noqa: E402
+from cells import groups, sizes  # noqa: E402
+
+loader = importlib.machinery.SourceFileLoader("compare_all", str(PEERS / "compare-all"))
+compare_all = importlib.util.module_from_spec(importlib.util.spec_from_loader("compare_all", loader))
+loader.exec_module(compare_all)
+
+
+def row(number, contender, us, size=8, hop=50, kind="float32", only_ours=False, **more):
+    return {"kind": "measurement", "round": number, "contender": contender, "us": us, "best_us": us, "bytes": size, "hop_ns": hop, "type": kind,
+            "op": "all_reduce", "ranks": 2, "transport": "shm", "only_ours": only_ours, **more}
+
+
+def check(wanted, found):
+    assert wanted == found, f"{found} and not {wanted}"
+
+
+def ratios_are_of_pairs():
+    rows = [row(1, "mpich", 4), row(1, "gloo", 6), row(1, "gyre", 2), row(2, "mpich", 9), row(2, "gloo", 3), row(2, "gyre", 3), row(3, "gyre", 1)]
+    (rounds,) = all_report.points(rows).values()
+    check((1.5, 1, 2, 2), tuple(all_report.ratio(rounds, "gyre")))
+    check(None, all_report.ratio(rounds, "gyre-heap"))
+
+
+def bounds_and_wrong_results_are_no_peers():
+    rows = [row(1, "mpich", 4), row(1, "bound-mapped", 1), row(1, "openmpi-ob1", 0.1, failure="1 wrong elements"), row(1, "gyre", 2)]
+    (rounds,) = all_report.points(rows).values()
+    check(2, all_report.ratio(rounds, "gyre").median)
+
+
+def a_cell_is_lost_beyond_its_spread_only():
+    behind = [row(number, name, us) for number, of in ((1, 2), (2, 3), (3, 4)) for name, us in (("mpich", 1), ("gyre", of))]
+    check(True, all_report.not_led(all_report.points(behind)).startswith("- lost: 2 ranks, shm, all_reduce, float32, 8 B, gyre: 0.33 (0.25..0.50)"))
+    level = behind + [row(4, "mpich", 2), row(4, "gyre", 1)]
+    check(True, all_report.not_led(all_report.points(level)).startswith("- level"))
+    check("None.\n", all_report.not_led(all_report.points([row(1, "mpich", 1), row(1, "gyre", 1)])))
+
+
+def the_bound_is_the_larger_one_of_the_same_hop():
+    def of(number, size, heap, hop):
+        return [row(number, "bound-mapped", 6, size), row(number, "bound-touched", 7, size), row(number, "gyre-heap", heap, size, hop)]
+
+    table = all_report.bound_table(all_report.points(of(1, 2048, 10, 55) + of(2, 2048, 70, 250) + of(1, 4096, 10, 55) + of(1, 8192, 14, 55)))
+    lines = [[cell.strip() for cell in line.strip("| \n").split("|")] for line in table.splitlines()[2:]]
+    check([["2 KiB", "0.70", "0.7", "yes", "1 of 2"], ["4 KiB", "0.70", "-", "-", "1 of 1"], ["8 KiB", "0.50", "0.6", "NO", "1 of 1"]],
+          [[line[0], line[4], *line[7:]] for line in lines])
+
+
+def halves_are_compared_at_as_many_elements():
+    rows = [row(1, "gyre", 8, 256, only_ours=True), row(1, "gyre", 5, 128, kind="float16"), row(1, "gyre", 99, 256)]
+    table = all_report.halves_table(all_report.points(rows), all_report.points(rows, only_ours=True))
+    check(True, "| shm | float16 | 2 | 64 | 1.60 |" in table)
+
+
+def a_file_that_was_cut_off_goes_on_after_its_last_whole_round():
+    lines = [{"kind": "run"}, row(1, "gyre", 1), {"kind": "round", "round": 1}, row(2, "gyre", 2)]
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "x.jsonl"
+        check([], compare_all.read(path))
+        whole = "".join(json.dumps(line) + "\n" for line in lines[:3])
+        for rest in ("", json.dumps(lines[3]) + "\n", json.dumps(lines[3])[:20]):
+            path.write_text(whole + rest)
+            check(lines[:3], compare_all.read(path))
+            check(whole, path.read_text())
+
+
+def sizes_end_with_the_largest():
+    check((8, 32, 100), sizes(8, 100, 4))
+    check((8, 32, 128), sizes(8, 128, 4))
+
+
+def what_a_round_has():
+    sys.argv = ["compare-all", "x", "--ranks", "2", "--transports", "tcp", "--ops", "all_reduce,broadcast", "--largest-other", "512"]
+    found = groups(compare_all.arguments())
+    check([("all_reduce", "float32", False), ("broadcast", "float32", False), ("all_reduce", "float32", True), ("all_reduce", "float16", False),
+           ("all_reduce", "bfloat16", False)], [(g.op, g.type, g.only_ours) for g in found])
+    check({(256, 512)}, {g.sizes for g in found if g.only_ours})
+    check({(128, 256)}, {g.sizes for g in found if g.type != "float32"})
+    check(256 << 20, found[0].sizes[-1])
+
+
+for test in (ratios_are_of_pairs, bounds_and_wrong_results_are_no_peers, a_cell_is_lost_beyond_its_spread_only,
+             the_bound_is_the_larger_one_of_the_same_hop, halves_are_compared_at_as_many_elements,
+             a_file_that_was_cut_off_goes_on_after_its_last_whole_round, sizes_end_with_the_largest, what_a_round_has):
+    test()

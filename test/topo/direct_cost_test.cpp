@@ -1,0 +1,93 @@
+// Prices of direct forms, by hand.
+#include "topo/direct_cost.h"
+
+#include <fmt/format.h>
+
+#include "test/catch.h"
+#include "topo/constants.h"
+#include "topo/select.h"
+
+using namespace gyre;
+using namespace gyre::topo;
+
+namespace {
+
+constexpr DirectCosts costs{.meeting = 100, .peer = 10, .leaving = 5, .shown = 3, .cached = 1, .cache_bytes = 4000, .memory = 7};
+
+schedule::Direct staged(Collective collective, int ranks) { return schedule::staged({collective, ranks, 0, 1}); }
+schedule::Direct mapped(Collective collective, int ranks) { return schedule::mapped({collective, ranks, 0, 1}); }
+
+}  // namespace
+
+TEST_CASE("a staged form meets once, shows its input, reads what others show, and writes its output") {
+  const Price p = price(staged(Collective::all_reduce, 4), costs, 100, 0);
+  CHECK(p.latency == 100 + 3 * 10);
+  CHECK(p.bytes[inside] == (100 + 3 * 100) * 3);
+  CHECK(p.computing == 100 + 100);
+  CHECK(p.seconds == p.latency + p.bytes[inside] + p.computing);
+}
+
+TEST_CASE("a mapped form waits for all before and after, and shares the work on all buffers") {
+  const Price p = price(mapped(Collective::all_reduce, 4), costs, 100, 0);
+  CHECK(p.latency == 100 + 3 * 10 + 5);
+  CHECK(p.bytes[inside] == 0);
+  CHECK(p.computing == (4 + 4) * 25);  // a quarter of everybody's input, and of everybody's output
+}
+
+TEST_CASE("the busiest rank counts, or where processors are shared the work of all") {
+  // Staged, the root shows what it has and copies it, the others wait for it and copy what it shows.
+  const Price own = price(staged(Collective::broadcast, 4), costs, 100, 0);
+  CHECK(own.latency == 100 + 10);
+  CHECK(own.bytes[inside] + own.computing == 100 * 3 + 2 * 100);  // the root's
+  const schedule::Direct gather = mapped(Collective::gather, 4);
+  CHECK(price(gather, costs, 100, 4).computing == price(gather, costs, 100, 0).computing);
+  CHECK(price(gather, costs, 100, 1).computing == 4 * (100 + 100));
+  CHECK(price(gather, costs, 100, 2).computing == 4 * (100 + 100) / 2);
+}
+
+TEST_CASE("buffers that fit no cache cost what memory costs") {
+  const schedule::Direct form = mapped(Collective::all_reduce, 2);
+  CHECK(price(form, costs, 1000, 0).computing == 2000 * costs.cached);  // 4 buffers of 1000 bytes fit
+  CHECK(price(form, costs, 1001, 0).computing == Approx(2002 * costs.memory));
+}
+
+TEST_CASE("the table begins with the direct forms") {
+  Query query;
+  query.block_bytes = 8;
+  query.ranks = 2;
+  Profiles profiles;
+  const Choice choice = choose(query, profiles);
+  const std::vector<DirectCandidate> direct{{"one_shot", "staged", price(staged(Collective::all_reduce, 2), costs, 8, 0), {}, "runs"},
+                                            {"two_shot", "mapped", {}, "nobody knows", ""}};
+  const std::string table = explain(query, choice, direct);
+  const std::string without = explain(query, choice);
+  CHECK(without.find("staged") == std::string::npos);
+  const size_t first = table.find("one_shot          staged");
+  REQUIRE(first != std::string::npos);
+  CHECK(table.find("a rank's own part; runs\n", first) != std::string::npos);
+  const size_t second = table.find("two_shot          mapped                1 refused: nobody knows\n");
+  CHECK((second != std::string::npos && first < second && second < table.find("ring  ")));
+}
+
+TEST_CASE("constants: direct forms' are read, and older files that have none are, too") {
+  const auto with = [](std::string_view direct, std::string_view name) {
+    return parse_constants(fmt::format(R"({{"links":{{"a":{{"alpha_us":1,"beta_ns_per_byte":1,"overhead_us":0,"by_processor":true,"origin":
+      {{"machine":"","date":"","command":"","note":"x"}}}}}},"ranks":{{"a":{{"gamma_ns_per_byte":0,"copy_ns_per_byte":0,"step_us":0,"origin":
+      {{"machine":"","date":"","command":"","note":"x"}}}}}},{}"machines":{{"m":{{"local":"a","network":"a","rank":"a",{}
+      "nics_per_node":0,"processors_per_node":0}}}}}})",
+                                       direct, name),
+                           "my.json");
+  };
+  constexpr auto one =
+      R"("direct":{"d":{"meeting_us":1,"peer_us":2,"leaving_us":7,"shown_ns_per_byte":3,"cached_ns_per_byte":4,"cache_bytes":5,
+    "memory_ns_per_byte":6,"origin":{"machine":"","date":"","command":"","note":"guessed"}}},)";
+  const auto read = with(one, R"("direct":"d",)");
+  REQUIRE(read);
+  const DirectCosts d = read->machine("m")->direct.value();
+  CHECK((d.meeting == Approx(1e-6) && d.peer == Approx(2e-6) && d.leaving == Approx(7e-6) && d.shown == Approx(3e-9) &&
+         d.cached == Approx(4e-9)));
+  CHECK((d.cache_bytes == 5 && d.memory == Approx(6e-9) && read->origins.at("direct.d") == "guessed"));
+  CHECK_FALSE(with("", "")->machine("m")->direct);
+  CHECK(with("", R"("direct":"d",)").error().what == R"(my.json: machines.m.direct = "d": there is no such entry in "direct")");
+  for (const char* machine : {"host", "host_crowded"}) CHECK(default_constants()->machine(machine)->direct);
+}

@@ -71,7 +71,7 @@ size_t wrong_sinks(const Case& c, std::vector<Bytes> sources, size_t sinks, size
   for (size_t i = 0; i < sinks; ++i)
     to.push_back({i == aliased_sink && aliased < sources.size() ? sources[aliased].data() : memory[i].data(), c.count % 2 == 0 || i > 1});
   const auto combine = std::make_unique<Combine>();
-  combine->bind(c.type, c.op, c.ranks);
+  combine->bind(c.type, c.op, c.ranks, 0, false);
   (*combine)(from, to, c.count, c.fact);
   size_t wrong = 0;
   for (const Sink& sink : to) wrong += c.count != 0 && std::memcmp(sink.data, expected.data(), expected.size()) != 0 ? 1 : 0;
@@ -147,7 +147,7 @@ TEST_CASE("only averages of floats multiply, only averages of integers divide") 
   for (const DataType type : all_data_types()) {
     for (const ReduceOp op : all_reduce_ops()) {
       const auto combine = std::make_unique<Combine>();
-      combine->bind(type, op, 3);
+      combine->bind(type, op, 3, 0, false);
       CHECK(combine->scales() == (op == ReduceOp::avg && !is_integer(type)));
     }
   }
@@ -162,7 +162,7 @@ TEST_CASE("an average of integers is divided once, where it is complete") {
                                         Source{reinterpret_cast<const std::byte*>(b.data()), false}};
     const std::array<Sink, 1> sinks{{{reinterpret_cast<std::byte*>(out.data()), false}}};
     const auto combine = std::make_unique<Combine>();
-    combine->bind(DataType::int32, ReduceOp::avg, 2);
+    combine->bind(DataType::int32, ReduceOp::avg, 2, 0, false);
     (*combine)(sources, sinks, 2, {complete, false});
     CHECK(out == (complete ? std::array<int32_t, 2>{5, -5} : std::array<int32_t, 2>{11, -11}));
   }

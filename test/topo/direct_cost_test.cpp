@@ -12,7 +12,7 @@ using namespace gyre::topo;
 
 namespace {
 
-constexpr DirectCosts costs{.meeting = 100, .peer = 10, .leaving = 5, .shown = 3, .cached = 1, .cache_bytes = 4000, .memory = 7};
+constexpr DirectCosts prices{.meeting = 100, .peer = 10, .leaving = 5, .shown = 3, .cached = 1, .cache_bytes = 4000, .memory = 7};
 
 schedule::Direct staged(Collective collective, int ranks) { return schedule::staged({collective, ranks, 0, 1}); }
 schedule::Direct mapped(Collective collective, int ranks) { return schedule::mapped({collective, ranks, 0, 1}); }
@@ -20,7 +20,7 @@ schedule::Direct mapped(Collective collective, int ranks) { return schedule::map
 }  // namespace
 
 TEST_CASE("a staged form meets once, shows its input, reads what others show, and writes its output") {
-  const Price p = price(staged(Collective::all_reduce, 4), costs, 100, 0);
+  const Price p = price(staged(Collective::all_reduce, 4), prices, 100, 0);
   CHECK(p.latency == 100 + 3 * 10);
   CHECK(p.bytes[inside] == (100 + 3 * 100) * 3);
   CHECK(p.computing == 100 + 100);
@@ -28,7 +28,7 @@ TEST_CASE("a staged form meets once, shows its input, reads what others show, an
 }
 
 TEST_CASE("a mapped form waits for all before and after, and shares the work on all buffers") {
-  const Price p = price(mapped(Collective::all_reduce, 4), costs, 100, 0);
+  const Price p = price(mapped(Collective::all_reduce, 4), prices, 100, 0);
   CHECK(p.latency == 100 + 3 * 10 + 5);
   CHECK(p.bytes[inside] == 0);
   CHECK(p.computing == (4 + 4) * 25);  // a quarter of everybody's input, and of everybody's output
@@ -36,19 +36,19 @@ TEST_CASE("a mapped form waits for all before and after, and shares the work on 
 
 TEST_CASE("the busiest rank counts, or where processors are shared the work of all") {
   // Staged, the root shows what it has and copies it, the others wait for it and copy what it shows.
-  const Price own = price(staged(Collective::broadcast, 4), costs, 100, 0);
+  const Price own = price(staged(Collective::broadcast, 4), prices, 100, 0);
   CHECK(own.latency == 100 + 10);
   CHECK(own.bytes[inside] + own.computing == 100 * 3 + 2 * 100);  // the root's
   const schedule::Direct gather = mapped(Collective::gather, 4);
-  CHECK(price(gather, costs, 100, 4).computing == price(gather, costs, 100, 0).computing);
-  CHECK(price(gather, costs, 100, 1).computing == 4 * (100 + 100));
-  CHECK(price(gather, costs, 100, 2).computing == 4 * (100 + 100) / 2);
+  CHECK(price(gather, prices, 100, 4).computing == price(gather, prices, 100, 0).computing);
+  CHECK(price(gather, prices, 100, 1).computing == 4 * (100 + 100));
+  CHECK(price(gather, prices, 100, 2).computing == 4 * (100 + 100) / 2);
 }
 
-TEST_CASE("buffers that fit no cache cost what memory costs") {
+TEST_CASE("buffers that fit no cache cost what memory prices") {
   const schedule::Direct form = mapped(Collective::all_reduce, 2);
-  CHECK(price(form, costs, 1000, 0).computing == 2000 * costs.cached);  // 4 buffers of 1000 bytes fit
-  CHECK(price(form, costs, 1001, 0).computing == Approx(2002 * costs.memory));
+  CHECK(price(form, prices, 1000, 0).computing == 2000 * prices.cached);  // 4 buffers of 1000 bytes fit
+  CHECK(price(form, prices, 1001, 0).computing == Approx(2002 * prices.memory));
 }
 
 TEST_CASE("the table begins with the direct forms") {
@@ -57,7 +57,7 @@ TEST_CASE("the table begins with the direct forms") {
   query.ranks = 2;
   Profiles profiles;
   const Choice choice = choose(query, profiles);
-  const std::vector<DirectCandidate> direct{{"one_shot", "staged", price(staged(Collective::all_reduce, 2), costs, 8, 0), {}, "runs"},
+  const std::vector<DirectCandidate> direct{{"one_shot", "staged", price(staged(Collective::all_reduce, 2), prices, 8, 0), {}, "runs"},
                                             {"two_shot", "mapped", {}, "nobody knows", ""}};
   const std::string table = explain(query, choice, direct);
   const std::string without = explain(query, choice);

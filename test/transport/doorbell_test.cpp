@@ -17,7 +17,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-std::vector<std::unique_ptr<Doorbell>> joined(int ranks) {
+std::vector<std::unique_ptr<Doorbell>> joined_bells(int ranks) {
   std::vector<std::unique_ptr<Doorbell>> bells;
   for (Rank rank = 0; rank < ranks; ++rank) bells.push_back(*Doorbell::create(rank, ranks));
   for (Rank rank = 0; rank < ranks; ++rank) {
@@ -76,7 +76,7 @@ Clock::duration slept(Doorbell& bell, Rank whom, const Ringer& rings, std::chron
 }  // namespace
 
 TEST_CASE("a doorbell between threads loses no ring") {
-  auto bells = joined(2);
+  auto bells = joined_bells(2);
   for (const Rank rank : {0, 1}) bells[static_cast<size_t>(rank)]->promise(1 - rank);
   if (!bells[0]->rung().sure) return;  // no membarrier here
   alignas(64) std::atomic<uint64_t> news[2]{};
@@ -114,7 +114,7 @@ TEST_CASE("a doorbell between processes loses no ring") {
 }
 
 TEST_CASE("a rank that waits for one other is woken by that one alone") {
-  auto bells = joined(3);
+  auto bells = joined_bells(3);
   CHECK(slept(*bells[0], 2, bells[2]->ringer(0), 5s) < 4s);
   CHECK(slept(*bells[0], 2, bells[1]->ringer(0), 100ms) >= 100ms);
   CHECK(slept(*bells[0], -1, bells[1]->ringer(0), 5s) < 4s);
@@ -122,7 +122,7 @@ TEST_CASE("a rank that waits for one other is woken by that one alone") {
 }
 
 TEST_CASE("a ring between falling asleep and sleeping is not lost") {
-  auto bells = joined(2);
+  auto bells = joined_bells(2);
   bells[0]->arm(1);
   bells[1]->ring_all();
   const auto begin = Clock::now();
@@ -132,7 +132,7 @@ TEST_CASE("a ring between falling asleep and sleeping is not lost") {
 }
 
 TEST_CASE("a bell is rung by all once all have promised") {
-  auto bells = joined(3);
+  auto bells = joined_bells(3);
   CHECK_FALSE(bells[0]->rung().by_all);
   bells[1]->promise(0);
   CHECK_FALSE(bells[0]->rung().by_all);

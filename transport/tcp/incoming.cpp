@@ -16,16 +16,16 @@ namespace {
 constexpr size_t ahead_capacity = 8192;
 constexpr size_t short_bytes = ahead_capacity - sizeof(Header);
 
-size_t slot_room(const Slots& slots) { return (std::max<size_t>(slots.bytes, 1) + 63) / 64 * 64; }
+size_t arrival_room(const Slots& slots) { return (std::max<size_t>(slots.bytes, 1) + 63) / 64 * 64; }
 
 }  // namespace
 
-size_t Incoming::footprint(const Slots& slots) { return std::max(slots.credits, 1U) * slot_room(slots) + ahead_capacity; }
+size_t Incoming::footprint(const Slots& slots) { return std::max(slots.credits, 1U) * arrival_room(slots) + ahead_capacity; }
 
 Incoming::Incoming(const Slots& slots)
     : credits_(std::max(slots.credits, 1U)),
       slot_bytes_(slots.bytes),
-      stride_(slot_room(slots)),
+      stride_(arrival_room(slots)),
       slots_(aligned_bytes(credits_ * stride_)),
       announced_(credits_),
       ahead_(aligned_bytes(ahead_capacity)) {}

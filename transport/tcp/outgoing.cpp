@@ -16,15 +16,15 @@ constexpr size_t copied_bytes = 4096;
 constexpr size_t most_pieces = 16;  // in one call
 
 // The copies of short messages, too, lie in slots.
-size_t slot_room(const Slots& slots) { return (std::max(slots.bytes, copied_bytes) + 63) / 64 * 64; }
+size_t sent_room(const Slots& slots) { return (std::max(slots.bytes, copied_bytes) + 63) / 64 * 64; }
 
 }  // namespace
 
-size_t Outgoing::footprint(const Slots& slots) { return std::max(slots.credits, 1U) * (payload_place + slot_room(slots)); }
+size_t Outgoing::footprint(const Slots& slots) { return std::max(slots.credits, 1U) * (payload_place + sent_room(slots)); }
 
 Outgoing::Outgoing(const Slots& slots)
     : credits_(std::max(slots.credits, 1U)),
-      stride_(payload_place + slot_room(slots)),
+      stride_(payload_place + sent_room(slots)),
       memory_(aligned_bytes(footprint(slots))),
       messages_(credits_) {}
 

@@ -88,7 +88,7 @@ struct Config {
       "GYRE_IB_CONFIRM", 0, "1: a send over verbs is done on the receiver's word only; 0: when the receiver's device has it.", {}, 0, 1};
   Number pinned_bytes{"GYRE_PINNED_BYTES", 0, "Most bytes that are registered with RDMA devices at a time; 0: no bound.", {}, 0,
                       size_t{1} << 60};
-  Number deadline{"GYRE_DEADLINE", 0, "Seconds after which a collective that has not ended is an error; 0: none.", {}, 0, 86400};
+  Number deadline{"GYRE_DEADLINE", 0, "Seconds after which it is an error that nothing has moved in a collective; 0: none.", {}, 0, 86400};
   Number timeout{"GYRE_TIMEOUT", 30, "Seconds that ranks wait for each other at the start.", {}, 1, 86400};
 
   /// Options set in this process's environment over the defaults.

@@ -56,9 +56,9 @@ std::optional<Error> Batch::refuse(std::span<const Transfer> transfers) const {
   return std::nullopt;
 }
 
-void Batch::bind(std::span<const Transfer> transfers, uint64_t next_call, std::optional<Deadline> deadline) {
+void Batch::bind(std::span<const Transfer> transfers, uint64_t next_call, TimeLimit limit) {
   next_call_ = next_call;
-  deadline_ = deadline;
+  limit_ = limit;
   stranger_ = -1;
   wrong_.reset();
   messages_.clear();

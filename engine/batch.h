@@ -34,12 +34,12 @@ class Batch final : public Work {
   /// What is wrong with a group by itself; nothing: it can be run.
   std::optional<Error> refuse(std::span<const Transfer>) const;
   /// Prepares a group; what goes from this rank to itself is done at once. `next_call`: the number of the next call of all ranks.
-  void bind(std::span<const Transfer>, uint64_t next_call, std::optional<Deadline> = std::nullopt);
+  void bind(std::span<const Transfer>, uint64_t next_call, TimeLimit = std::nullopt);
 
   Moved move() override;
   Rank stranger() const override { return stranger_; }
   std::optional<Error> wrong() const override { return wrong_; }
-  std::optional<Deadline> deadline() const override { return deadline_; }
+  TimeLimit limit() const override { return limit_; }
   std::vector<Rank> awaited() const override;
   std::string where() const override;
   Description description() const override;
@@ -103,7 +103,7 @@ class Batch final : public Work {
   uint64_t next_call_ = 0;
   Rank stranger_ = -1;
   std::optional<Error> wrong_;
-  std::optional<Deadline> deadline_;
+  TimeLimit limit_;
 };
 
 }  // namespace gyre::engine

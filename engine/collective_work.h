@@ -6,21 +6,10 @@
 
 #include "engine/direct.h"
 #include "engine/machines.h"
+#include "engine/planner.h"
 #include "engine/work.h"
 
 namespace gyre::engine {
-
-/// What a call runs: by messages, or directly, or directly if buffers allow it and else by messages.
-struct Planned {
-  Call call;
-  std::unique_ptr<Plan> messages;
-  std::optional<DirectPlan> direct;
-
-  bool staged() const { return direct && direct->staged; }
-  const DirectForm* form(BufferKind kind) const { return direct ? direct->form(kind) : nullptr; }
-  uint64_t hash() const { return staged() ? direct->hash : messages->hash(); }
-  const std::string& text() const { return staged() ? direct->text : messages->text(); }
-};
 
 class CollectiveWork final : public Work {
  public:
@@ -30,13 +19,12 @@ class CollectiveWork final : public Work {
     if (direct_ != nullptr) direct_->between(groups);
   }
 
-  bool has_direct() const { return direct_ != nullptr; }
   /// Prepares a run; the plan and the identity's text must outlive it.
-  void bind(const Planned& planned, const Identity& call, const Buffers& buffers, std::optional<Deadline> deadline) {
+  void bind(const Planned& planned, const Identity& call, const Buffers& buffers, TimeLimit limit) {
     planned_ = &planned;
     call_ = call;
     buffers_ = buffers;
-    deadline_ = deadline;
+    limit_ = limit;
     directly_ = planned.direct.has_value();
     if (directly_) {
       direct_->bind(*planned.direct, call, buffers);
@@ -57,7 +45,7 @@ class CollectiveWork final : public Work {
   }
   Rank stranger() const override { return by().stranger(); }
   std::optional<Error> wrong() const override { return by().wrong(); }
-  std::optional<Deadline> deadline() const override { return deadline_; }
+  TimeLimit limit() const override { return limit_; }
   std::vector<Rank> awaited() const override { return by().awaited(); }
   Rank awaits_only() const override { return by().awaits_only(); }
   std::string where() const override { return by().where(); }
@@ -73,7 +61,7 @@ class CollectiveWork final : public Work {
   const Planned* planned_ = nullptr;
   Identity call_;
   Buffers buffers_;
-  std::optional<Deadline> deadline_;
+  TimeLimit limit_;
 };
 
 }  // namespace gyre::engine

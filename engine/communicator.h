@@ -1,40 +1,31 @@
 // A communicator: the ranks of a job, joined, and the collectives they run together. Used by one thread at a time. After an error that
 // concerns the job (not a wrong argument) it stays broken, and every call returns that error.
 #pragma once
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "base/config.h"
-#include "engine/choice.h"
 #include "engine/collective_work.h"
 #include "engine/connections.h"
 #include "engine/executor.h"
 #include "engine/in_flight.h"
+#include "engine/planner.h"
 #include "transport/reunion.h"
 
 namespace gyre::engine {
-
-/// An algorithm, or "auto", and the grid of ranks for it; empty: none.
-struct Preference {
-  std::string algorithm;
-  std::vector<int> grid;
-};
 
 /// An operation that was begun without waiting.
 struct Request {
   uint64_t number = 0;  ///< on its communicator, from 1
 };
-/// How long a call may take before that is an error on all ranks; none: as GYRE_DEADLINE says; 0: for ever.
-using TimeLimit = std::optional<std::chrono::milliseconds>;
-
 class Communicator {
  public:
   /// Joins the other ranks and connects to them; blocks until all are there, at most the rendezvous' timeout.
   static Result<std::unique_ptr<Communicator>> create(const transport::Rendezvous&, const Config&);
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
+  ~Communicator();  ///< operations in flight end with it, here and on other ranks
 
   Rank rank() const { return bootstrap_->rank(); }
   int size() const { return bootstrap_->size(); }
@@ -46,7 +37,8 @@ class Communicator {
   /// this rank does not have is not looked at. Blocks until the result is there and the buffers are free. Same call, same number of
   /// ranks, buffers of the same kind (transport::SharedHeap's or not): the same bits in every run. After an error that concerns the job
   /// other ranks may touch buffers of the shared heap until they have ended.
-  /// An end that does not come in time is an error that names who and what was waited for, and by which link.
+  /// TimeLimit: how long nothing may move while this rank waits, before that is an error on all ranks that names who and what was waited
+  /// for, and by which link; none: as GYRE_DEADLINE says; 0: for ever.
   Status run(const Call&, const void* input, void* output, TimeLimit = {});
   /// output = the reduction of all ranks' `count` elements at input. Same bits on every rank.
   Status all_reduce(const void* input, void* output, size_t count, DataType type, ReduceOp op) {
@@ -71,7 +63,7 @@ class Communicator {
   void abort(std::string_view why);
 
   /// Called by all ranks, each with a color and a key: those of a color form a communicator of their own, numbered by key and, of equal
-  /// keys, by rank here. A negative color: none, and null. Waits for all operations in flight.
+  /// keys, by rank here. A negative color: none, and null. Waits for all operations in flight. What was preferred is not handed on.
   Result<std::unique_ptr<Communicator>> split(int color, int key);
   /// A communicator of the other ranks, in their order here; called by all of them, with the same list. This one may be broken, and stays
   /// as it is.
@@ -80,15 +72,15 @@ class Communicator {
   Result<std::unique_ptr<Communicator>> shrink();
 
   /// What later calls run, as if GYRE_ALGORITHM and GYRE_GRID said so; on all ranks alike.
-  void prefer(const Preference&);
+  void prefer(const Preference& preference) { planner_.prefer(preference); }
   /// The schedule of messages that the next such call would run.
-  Result<const Plan*> plan(const Call&);
+  Result<const Plan*> plan(const Call& call) { return planner_.plan(call); }
   /// The family that the next such call would run, or that its direct form stands for: "one_shot" staged, "two_shot" mapped.
-  Result<std::string> algorithm(const Call&, BufferKind = BufferKind::ordinary);
+  Result<std::string> algorithm(const Call& call, BufferKind kind = BufferKind::ordinary) { return planner_.algorithm(call, kind); }
   /// What that costs by the constants, in microseconds. Error: the constants have no price of a direct form.
-  Result<double> predicted_us(const Call&, BufferKind = BufferKind::ordinary);
+  Result<double> predicted_us(const Call& call, BufferKind kind = BufferKind::ordinary) { return planner_.predicted_us(call, kind); }
   /// A table of what the call can be chosen from: predicted times, or why not; and which direct form runs in place of them, if one does.
-  std::string explain(const Call&, BufferKind = BufferKind::ordinary);
+  std::string explain(const Call& call, BufferKind kind = BufferKind::ordinary) { return planner_.explain(call, kind); }
 
  private:
   /// What ranks that have joined have agreed on and made.
@@ -108,19 +100,17 @@ class Communicator {
   Result<std::unique_ptr<Communicator>> among(const std::vector<Rank>& members, std::chrono::milliseconds limit) const;
   std::chrono::milliseconds start_limit() const { return std::chrono::seconds(*given_.timeout); }
 
-  Result<std::shared_ptr<const Proven>> proven(const Choice&);
-  void say_instead(const Call&, const Choice&);
-  Result<std::unique_ptr<Plan>> by_messages(const Call&);
-  Result<std::optional<DirectPlan>> directly(const Call&);
-  Result<Planned*> planned(const Call&);
-  /// Makes the next call of all ranks; its plan is then the latest.
-  Result<Identity> next_call(const Call&, const Buffers&);
-  std::optional<Deadline> deadline(TimeLimit) const;
+  struct NextCall {
+    Planned* plan;
+    Identity identity;
+  };
+  /// Makes the next call of all ranks.
+  Result<NextCall> next_call(const Call&, const Buffers&);
+  TimeLimit limited(TimeLimit) const;
+  std::optional<Error> broken();
   Status run(Work&);
   Request start(Operation);
   Result<bool> step(Request);
-  Result<topo::Price> price(const DirectForm&, const Call&) const;
-  std::vector<topo::DirectCandidate> direct_candidates(const Planned&, BufferKind) const;
   Error refused(uint64_t number, Error);
   Error give_up(const Error&);
 
@@ -129,19 +119,14 @@ class Communicator {
   transport::Reunion reunion_;
   std::unique_ptr<transport::Doorbell> doorbell_;
   Connections connections_;
-  transport::Slots slots_;
-  Circumstances circumstances_;
-  topo::Profiles profiles_;
-  DirectForms forms_;
+  Planner planner_;
   Batch batch_;
   Waiter waiter_;
   CollectiveWork collective_;
   Executor executor_;
   InFlight in_flight_;
-  std::chrono::milliseconds time_limit_;                                         // 0: none
-  std::map<std::string, std::shared_ptr<const Proven>, std::less<>> schedules_;  // by family and shape; kept, since machines know them
-  std::vector<std::shared_ptr<Planned>> plans_;                                  // the latest first
-  std::vector<std::string> said_;                                                // that another algorithm runs than was named
+  std::chrono::milliseconds time_limit_;  // 0: none
+  uint64_t seen_ended_ = 0;               // of in_flight_, by the executor
   uint64_t calls_ = 0;
   uint64_t past_ = 0;  // what those calls were
   std::optional<Error> broken_;

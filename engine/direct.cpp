@@ -71,6 +71,7 @@ Work::Moved Direct::move() {
     next_ = 0;
   }
   if (stage_ == Stage::leave && leave()) stage_ = Stage::done;
+  if (stage_ == Stage::done) plan_ = nullptr;  // which may end now
   return {stage_ != before || next_ != from, stage_ == Stage::done};
 }
 

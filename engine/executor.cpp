@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/log.h"
@@ -25,52 +26,68 @@ constexpr auto long_time = 30s;
 
 }  // namespace
 
-Status Executor::run(Work& work) {
-  if (bootstrap_.attention()) [[unlikely]] {
-    if (const Error* failure = bootstrap_.failure()) return explain(*failure, work);
-  }
+std::optional<Error> Executor::failed(const Work& work) const {
+  const Error* failure = bootstrap_.attention() ? bootstrap_.failure() : nullptr;
+  return failure == nullptr ? std::nullopt : std::optional(explain(*failure, work));
+}
+
+void Executor::begin() {
+  if (described_) bootstrap_.finished();
   described_.reset();
   warned_ = false;
+  go_on();
+}
+
+Status Executor::run(Work& work) {
+  begin();
   Status status = drive(work);
-  waiter_.reset();  // nobody need wake it
+  begin();  // nobody need wake it
   return status;
 }
 
 Status Executor::drive(Work& work) {
+  if (bootstrap_.attention()) [[unlikely]] {
+    if (auto error = failed(work)) return *std::move(error);
+  }
   for (;;) {
     const Work::Moved moved = work.move();
-    if (moved.done) break;
+    if (moved.done) return {};
     if (moved.any) {
-      waiter_.reset();
+      go_on();
       progress();
+      if (bootstrap_.attention()) [[unlikely]] {
+        if (auto error = failed(work)) return *std::move(error);
+      }
     } else {
       GYRE_TRY(look(work));
       rest(work);
     }
   }
-  if (described_) bootstrap_.finished();
-  return {};
 }
 
 Result<Work::Moved> Executor::step(Work& work) {
   const Work::Moved moved = work.move();
+  if (moved.done) return moved;
   if (moved.any) {
-    waiter_.reset();
-    if (described_) bootstrap_.finished();
-    described_.reset();
-    warned_ = false;
-  }
-  if (moved.any || moved.done) {
+    begin();
     progress();
+    if (auto error = failed(work)) return *std::move(error);
   } else {
     GYRE_TRY(look(work));
   }
   return moved;
 }
 
+void Executor::go_on() {
+  waiter_.reset();
+  end_known_ = false;
+  vain_ = {};
+  counted_ = {};
+}
+
 void Executor::rest(const Work& work) {
   const bool others = InFlight::move_others();
-  look_far_ = waiter_.pause(work, others);
+  look_far_ |= waiter_.pause(work, others);
 }
 
 void Executor::progress() {
@@ -87,8 +104,19 @@ Status Executor::look(const Work& work) {
   return std::exchange(look_far_, false) ? stalled(work) : Status();
 }
 
+bool Executor::awaits_the_gone(const Work& work) const {
+  if (std::any_of(workers_.begin(), workers_.end(), [](transport::Worker* worker) { return worker->failure() != nullptr; })) return true;
+  const auto awaited = work.awaited();
+  return waiter_.waited() >= stall_time && std::any_of(awaited.begin(), awaited.end(), [&](Rank peer) { return bootstrap_.left(peer); });
+}
+
 // Looked at now and then by a rank that has been waiting.
 Status Executor::stalled(const Work& work) {
+  // What a peer had sent may have come since it was looked for; once its end is known, that is looked for again.
+  if (awaits_the_gone(work) && !std::exchange(end_known_, true)) {
+    look_far_ = true;
+    return {};
+  }
   for (transport::Worker* worker : workers_) {
     const Error* broken = worker->failure();
     if (broken == nullptr) continue;
@@ -99,7 +127,7 @@ Status Executor::stalled(const Work& work) {
     return explain(failure != nullptr ? *failure : *broken, work);
   }
   const auto now = std::chrono::steady_clock::now();
-  if (const auto deadline = work.deadline(); deadline && now >= deadline->at) return late(work, *deadline);
+  if (const auto limit = work.limit(); limit && is_late(*limit)) return late(work, *limit);
   if (waiter_.waited() < stall_time) return {};
   if (!described_ || now - *described_ >= describe_every) {
     describe(work, false);
@@ -125,9 +153,18 @@ void Executor::describe(const Work& work, bool urgent) {
   bootstrap_.describe(d.call, d.plan, d.text, urgent, work.pairs());
 }
 
+// Time between two looks counts, but no more than an eighth of the limit at once: in between the caller may have been computing.
+bool Executor::is_late(std::chrono::milliseconds limit) {
+  const auto now = std::chrono::steady_clock::now();
+  if (counted_ != decltype(counted_){}) vain_ += std::min<std::chrono::steady_clock::duration>(now - counted_, limit / 8);
+  counted_ = now;
+  return vain_ >= limit;
+}
+
 // The others learn of it, since none of them will get what it needs from this rank.
-Error Executor::late(const Work& work, const Deadline& deadline) {
-  const Error error = explain({Code::timeout, fmt::format("no end within {} s", static_cast<double>(deadline.limit.count()) / 1000)}, work);
+Error Executor::late(const Work& work, std::chrono::milliseconds limit) {
+  const double seconds = static_cast<double>(limit.count()) / 1000;
+  const Error error = explain({Code::timeout, fmt::format("nothing has moved for {} s", seconds)}, work);
   bootstrap_.fail(error);
   return error;
 }

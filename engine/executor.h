@@ -20,21 +20,27 @@ class Executor {
 
   /// Blocks until the work is done and the user's memory is free, or the job can't go on, or its deadline has passed.
   Status run(Work&);
+  /// Other work than before is driven by what follows.
+  void begin();
   /// Does now what can be done of work that may be done in several steps, whatever runs between them. After one in which nothing moved,
   /// rest() or pass().
   Result<Work::Moved> step(Work&);
   /// Lets a moment pass.
   void rest(const Work&);
   /// The caller has something else to do.
-  void pass() { look_far_ = waiter_.pass(); }
+  void pass() { look_far_ |= waiter_.pass(); }
 
  private:
   Status drive(Work&);
+  void go_on();
+  std::optional<Error> failed(const Work&) const;
   void progress();
   Status look(const Work&);
+  bool awaits_the_gone(const Work&) const;
   Status stalled(const Work&);
   void describe(const Work&, bool urgent);
-  Error late(const Work&, const Deadline&);
+  Error late(const Work&, std::chrono::milliseconds limit);
+  bool is_late(std::chrono::milliseconds limit);
   Error settle(const Work&);
   Error explain(const Error& cause, const Work&) const;
 
@@ -42,6 +48,9 @@ class Executor {
   std::vector<transport::Worker*> workers_;
   const std::vector<std::string>& links_;
   Waiter& waiter_;
+  std::chrono::steady_clock::duration vain_{};                      // how long nothing has moved while it was waited for
+  std::chrono::steady_clock::time_point counted_;                   // up to when; zero: not yet
+  bool end_known_ = false;                                          // of a peer that is awaited
   bool look_far_ = false;                                           // what a waiting rank looks at rarely is to be looked at
   std::optional<std::chrono::steady_clock::time_point> described_;  // this work, to rank 0
   bool warned_ = false;                                             // of this work, in the log

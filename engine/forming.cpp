@@ -2,9 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <future>
+#include <numeric>
 #include <thread>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "engine/communicator.h"
 #include "engine/memory.h"
 #include "engine/network.h"
@@ -13,14 +17,34 @@
 namespace gyre::engine {
 namespace {
 
-// How long ranks that see different ranks live wait for those in vain, and how long they look away.
-constexpr std::chrono::milliseconds attempt_limit{3000};
+// Ranks that see different ranks live wait in vain for those; longer than another can be busy asking a host that does not answer.
+constexpr std::chrono::milliseconds attempt_slack{3000};
 constexpr std::chrono::milliseconds pause{50};
+
+/// What blocks without moving what this process has in flight on other communicators is done by another thread meanwhile.
+template <class Step>
+auto while_others_move(Step step) -> decltype(step()) {
+  if (!InFlight::move_others()) return step();
+  auto done = std::async(std::launch::async, std::move(step));
+  while (done.wait_for(std::chrono::microseconds(50)) != std::future_status::ready) InFlight::move_others();
+  return done.get();
+}
+
+/// Without a grid that these ranks can't have.
+Config fitting(Config config, size_t ranks) {
+  const auto grid = parse_grid(*config.grid);
+  if (!grid || std::accumulate(grid->begin(), grid->end(), size_t{1}, std::multiplies<>()) == ranks) return config;
+  log::info("GYRE_GRID={}: not for {} of the ranks", *config.grid, ranks);
+  config.grid = Config().grid;
+  config.algorithm = Config().algorithm;
+  return config;
+}
 
 }  // namespace
 
 Result<std::unique_ptr<Communicator>> Communicator::create(const transport::Rendezvous& rendezvous, const Config& given) {
-  return form(GYRE_TRY(transport::Bootstrap::join(rendezvous)), given);
+  return while_others_move(
+      [&]() -> Result<std::unique_ptr<Communicator>> { return form(GYRE_TRY(transport::Bootstrap::join(rendezvous)), given); });
 }
 
 Result<std::unique_ptr<Communicator>> Communicator::form(std::unique_ptr<transport::Bootstrap> bootstrap, const Config& given) {
@@ -55,18 +79,20 @@ Result<std::unique_ptr<Communicator>> Communicator::among(const std::vector<Rank
     bootstrap->fail(error);
     return error;
   }
-  return form(std::move(bootstrap), given_);
+  return form(std::move(bootstrap), fitting(given_, members.size()));
 }
 
 Result<std::unique_ptr<Communicator>> Communicator::split(int color, int key) {
-  if (broken_) return *broken_;
+  if (auto error = broken()) return *std::move(error);
   if (!in_flight_.empty()) GYRE_TRY(wait({in_flight_.begun()}));
   std::string mine;
   transport::bootstrap::put(mine, color);
   transport::bootstrap::put(mine, key);
   std::vector<std::pair<int, Rank>> keys;
   Rank next = 0;
-  for (const std::string& bytes : GYRE_TRY(bootstrap_->all_gather(mine))) {
+  const auto gathered = while_others_move([&] { return bootstrap_->all_gather(mine, time_limit_); });
+  if (!gathered) return gathered.error();
+  for (const std::string& bytes : *gathered) {
     std::string_view rest = bytes;
     const int theirs = transport::bootstrap::take<int>(rest).value_or(-1);
     const int place = transport::bootstrap::take<int>(rest).value_or(0);
@@ -77,7 +103,7 @@ Result<std::unique_ptr<Communicator>> Communicator::split(int color, int key) {
   std::sort(keys.begin(), keys.end());
   std::vector<Rank> members;
   for (const auto& [place, rank] : keys) members.push_back(rank);
-  return among(members, start_limit());
+  return while_others_move([&] { return among(members, start_limit()); });
 }
 
 Result<std::unique_ptr<Communicator>> Communicator::shrink(std::span<const Rank> without) {
@@ -89,14 +115,15 @@ Result<std::unique_ptr<Communicator>> Communicator::shrink(std::span<const Rank>
     if (r < 0 || r >= size()) return Error{Code::invalid_argument, fmt::format("shrink: there is no rank {}, there are {}", r, size())};
     if (r == rank()) return Error{Code::invalid_argument, fmt::format("shrink: rank {} is to be left out, and calls", r)};
   }
-  return among(members, start_limit());
+  return while_others_move([&] { return among(members, start_limit()); });
 }
 
 // A rank may end while others look who lives, and be seen by some of them. They meet again then, and see the same sooner or later.
 Result<std::unique_ptr<Communicator>> Communicator::shrink() {
   const auto end = std::chrono::steady_clock::now() + start_limit();
+  const std::chrono::milliseconds answer = std::chrono::seconds(*given_.peer_timeout);
   for (;;) {
-    auto made = among(reunion_.living(std::chrono::seconds(*given_.peer_timeout)), std::min(start_limit(), attempt_limit));
+    auto made = while_others_move([&] { return among(reunion_.living(answer), std::min(start_limit(), answer + attempt_slack)); });
     if (made || std::chrono::steady_clock::now() >= end) return made;
     log::info("rank {}: shrinking anew: {}", rank(), made.error().what);
     std::this_thread::sleep_for(pause);

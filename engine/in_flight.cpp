@@ -40,26 +40,35 @@ void InFlight::bind_front() {
   bound_ = true;
   const Operation& next = operations_.front();
   if (next.planned != nullptr) {
-    collective_.bind(*next.planned, next.call, next.buffers, next.deadline);
+    collective_.bind(*next.planned, next.call, next.buffers, next.limit);
   } else {
-    batch_.bind(next.transfers, next.call.number, next.deadline);
+    batch_.bind(next.transfers, next.call.number, next.limit);
   }
 }
 
 Work::Moved InFlight::move() {
-  Moved moved{false, operations_.empty()};
-  while (!operations_.empty()) {
+  bool any = false;
+  for (bool more = !operations_.empty(); more;) {
     if (!bound_) bind_front();
     const Moved now = front().move();
-    moved.any |= now.any;
-    if (!now.done) return moved;
-    moved.any = true;
+    if (!now.done) return {any || now.any, false};
+    any = true;
     bound_ = false;
     operations_.pop_front();
-    ended_.fetch_add(1, std::memory_order_release);
+    more = !operations_.empty();
+    ended_.fetch_add(1, std::memory_order_release);  // of the last one: all is the owner's again
   }
-  moved.done = true;
-  return moved;
+  return {any, true};
+}
+
+TimeLimit InFlight::limit() const {
+  TimeLimit least;
+  uint64_t number = ended();
+  for (const Operation& operation : operations_) {
+    if (number++ >= std::max(attended_.load(std::memory_order_relaxed), ended() + 1)) break;
+    if (operation.limit && (!least || *operation.limit < *least)) least = operation.limit;
+  }
+  return least;
 }
 
 bool InFlight::move_others() {
@@ -69,7 +78,7 @@ bool InFlight::move_others() {
   if (!listing.owns_lock()) return true;  // another thread moves them
   bool any = false;
   for (InFlight* one : every.list) {
-    if (one->attended_.load(std::memory_order_relaxed)) continue;
+    if (one->attended_.load(std::memory_order_relaxed) != 0) continue;
     const std::unique_lock lock(one->mutex_, std::try_to_lock);
     if (!lock.owns_lock() || one->operations_.empty()) continue;
     any = true;

@@ -18,7 +18,7 @@ struct Operation {
   Identity call;
   Buffers buffers;
   std::vector<Transfer> transfers;
-  std::optional<Deadline> deadline;
+  TimeLimit limit;
 };
 
 class InFlight final : public Work {
@@ -42,16 +42,18 @@ class InFlight final : public Work {
   Moved move() override;
   Rank stranger() const override { return front().stranger(); }
   std::optional<Error> wrong() const override { return front().wrong(); }
-  std::optional<Deadline> deadline() const override { return operations_.front().deadline; }
+  /// The least of those that are waited for.
+  TimeLimit limit() const override;
   std::vector<Rank> awaited() const override { return front().awaited(); }
+  Rank awaits_only() const override { return -1; }  // asked without the lock
   std::string where() const override { return front().where(); }
   Description description() const override { return front().description(); }
   std::vector<transport::Pair> pairs() const override { return front().pairs(); }
 
   /// Moves those of all communicators for which nobody waits; true: there are some.
   static bool move_others();
-  /// Somebody waits for these, and moves them.
-  void attend(bool attended) { attended_.store(attended, std::memory_order_relaxed); }
+  /// Somebody waits for these up to that one, and moves them; 0: nobody does.
+  void attend(uint64_t last) { attended_.store(last, std::memory_order_relaxed); }
 
  private:
   Work& front() const { return operations_.front().planned != nullptr ? static_cast<Work&>(collective_) : batch_; }
@@ -66,7 +68,7 @@ class InFlight final : public Work {
   uint64_t begun_ = 0;
   std::atomic<uint64_t> ended_{0};
   bool listed_ = false;
-  std::atomic<bool> attended_{false};
+  std::atomic<uint64_t> attended_{0};
 };
 
 }  // namespace gyre::engine

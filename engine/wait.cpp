@@ -21,9 +21,10 @@ constexpr int free_looks = 300, crowded_looks = 4;
 constexpr std::chrono::nanoseconds short_yields = 500us;
 // What comes by the network does not wake it, and is seen after a nap, which takes some 100 us.
 constexpr std::chrono::nanoseconds long_yields = 5ms;
-// A yield that takes so long gave the processor to a program that computes, and will again. It comes back much sooner to a rank that
-// sleeps, so yields are left alone for a while: a longer one each time that they have then failed again.
-constexpr std::chrono::nanoseconds ousted = 500us, shortest_shunning = 10ms, longest_shunning = 1s;
+// A yield that takes so long gave the processor to a program that computes. Where most of the time goes so, it comes back much sooner to a
+// rank that sleeps, and yields are left alone for a while: a longer one each time that they have then failed again. A few such yields
+// mean nothing: ranks that sleep and ranks that yield oust each other.
+constexpr std::chrono::nanoseconds ousted = 500us, counting = 60ms, shortest_shunning = 250ms, longest_shunning = 4s;
 
 // However it waits, it looks for bad news so often. Where a ring may be lost, or what comes does not ring, that is how late it is seen.
 constexpr std::chrono::nanoseconds longest_nap = 10ms, unsure_nap = 1ms, blind_nap = 50us;
@@ -43,11 +44,8 @@ Patience Patience::of(std::string_view wait, const Surroundings& around) {
 }
 
 bool Waiter::pass() {
-  if (++idle_ <= patience_.spins) return false;
-  const uint64_t left = idle_ - patience_.spins;
-  if (left % look_every != 1) return false;
-  look_at_clock(left);
-  return true;
+  if (++idle_ > patience_.spins) look_at_clock(idle_ - patience_.spins);
+  return idle_ > patience_.spins;
 }
 
 bool Waiter::leave(const Work& work, bool awake) {
@@ -55,7 +53,8 @@ bool Waiter::leave(const Work& work, bool awake) {
   if (patience_.for_ever) return spin_on(left);
   look_at_clock(left);
   const bool for_ever = patience_.yields == std::chrono::nanoseconds::max();
-  return awake || for_ever || (waited_ < patience_.yields && now_ >= shunned_until_) ? yield(left) : sleep(work);
+  if (for_ever || (waited_ < patience_.yields && now_ >= shunned_until_)) return yield(left);
+  return awake ? nap_blindly() : sleep(work);
 }
 
 bool Waiter::spin_on(uint64_t left) {
@@ -69,20 +68,29 @@ bool Waiter::yield(uint64_t left) {
   const auto before = now_;
   sched_yield();
   look_at_clock(left + 1);
-  if (now_ - before > ousted) {
-    const bool again = before - shunned_until_ < shunning_;
-    shunning_ = again ? std::min(2 * shunning_, longest_shunning) : shortest_shunning;
-    shunned_until_ = now_ + shunning_;
+  if (now_ - before > ousted) lost_ += now_ - before;
+  if (now_ - counted_since_ > counting) {
+    if (lost_ > (now_ - counted_since_) / 2) shun(before);
+    counted_since_ = now_;
+    lost_ = {};
   }
   return left % look_every == 0;
 }
 
+void Waiter::shun(std::chrono::steady_clock::time_point before) {
+  const bool again = before - shunned_until_ < 2 * counting;
+  shunning_ = again ? std::min(2 * shunning_, longest_shunning) : shortest_shunning;
+  shunned_until_ = now_ + shunning_;
+}
+
+bool Waiter::nap_blindly() {
+  std::this_thread::sleep_for(blind_nap);
+  return true;
+}
+
 // In two steps: what came before the peers could see that it sleeps must be looked for in between.
 bool Waiter::sleep(const Work& work) {
-  if (doorbell_ == nullptr) {
-    std::this_thread::sleep_for(blind_nap);
-    return true;
-  }
+  if (doorbell_ == nullptr) return nap_blindly();
   if (!armed_) {
     armed_ = true;
     doorbell_->arm(work.awaits_only());

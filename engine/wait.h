@@ -50,7 +50,7 @@ class Waiter {
       rise();
   }
   /// Lets a moment pass. True now and then: time to look at what a waiting rank should look at rarely.
-  /// `awake`: it must not sleep.
+  /// `awake`: something else is to be looked at soon, so that it must not sleep until it is woken.
   bool pause(const Work& work, bool awake) {
     if (++idle_ > patience_.spins) return leave(work, awake);
     relax_processor();
@@ -68,7 +68,9 @@ class Waiter {
   bool spin_on(uint64_t left);
   bool yield(uint64_t left);
   bool sleep(const Work&);
+  bool nap_blindly();
   std::chrono::nanoseconds nap() const;
+  void shun(std::chrono::steady_clock::time_point before);
   void rise();
   void look_at_clock(uint64_t left);
 
@@ -79,6 +81,8 @@ class Waiter {
   bool armed_ = false;  // peers see that it sleeps, or is about to
   std::chrono::steady_clock::time_point since_, now_;
   std::chrono::steady_clock::duration waited_{};
+  std::chrono::steady_clock::time_point counted_since_;  // what yields take
+  std::chrono::nanoseconds lost_{};                      // by those that took long
   std::chrono::steady_clock::time_point shunned_until_;  // yields
   std::chrono::nanoseconds shunning_{};                  // for so long
 };

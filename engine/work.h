@@ -19,11 +19,8 @@ struct Identity {
   const std::string* text = nullptr;
 };
 
-/// When it is an error that work is not done.
-struct Deadline {
-  std::chrono::milliseconds limit{};
-  std::chrono::steady_clock::time_point at;
-};
+/// How long nothing may move in work that is waited for; none: for ever.
+using TimeLimit = std::optional<std::chrono::milliseconds>;
 
 class Work {
  public:
@@ -45,7 +42,7 @@ class Work {
   virtual Rank stranger() const = 0;
   /// A mismatch that this rank can word by itself.
   virtual std::optional<Error> wrong() const { return std::nullopt; }
-  virtual std::optional<Deadline> deadline() const { return std::nullopt; }
+  virtual TimeLimit limit() const { return std::nullopt; }
   /// The ranks without which it can't go on.
   virtual std::vector<Rank> awaited() const = 0;
   /// A rank without whose doing nothing can move, or that can do the last thing that is missing; -1: there is no such one.

@@ -61,12 +61,14 @@ bool Bootstrap::asked() const { return state_->member.asked(); }
 bool Bootstrap::left(Rank rank) const { return state_->member.left(rank); }
 const Error* Bootstrap::wait_for_failure(std::chrono::milliseconds limit) { return state_->member.wait_for_failure(limit); }
 
-Result<std::vector<std::string>> Bootstrap::all_gather(std::string_view mine) {
+Result<std::vector<std::string>> Bootstrap::all_gather(std::string_view mine, std::chrono::milliseconds limit) {
   if (mine.size() > max_gather_bytes)
     return Error{Code::invalid_argument, fmt::format("all_gather of {} bytes: more than {}", mine.size(), max_gather_bytes)};
   if (const Error* why = failure()) return Error{*why};
   state_->watch->post({Kind::gather, std::string(mine)});
-  return state_->member.wait_for_parts();
+  auto parts = state_->member.wait_for_parts(limit);
+  if (!parts && parts.error().code == Code::timeout) fail(parts.error());
+  return parts;
 }
 
 Status Bootstrap::barrier() {

@@ -55,8 +55,9 @@ class Bootstrap {
   Rank rank() const;
   int size() const;
 
-  /// Every rank's bytes by rank; blocks until all ranks have called, or the job has failed. One thread at a time.
-  Result<std::vector<std::string>> all_gather(std::string_view mine);
+  /// Every rank's bytes by rank; blocks until all ranks have called, or the job has failed, which it has after the limit; 0: none. One
+  /// thread at a time.
+  Result<std::vector<std::string>> all_gather(std::string_view mine, std::chrono::milliseconds limit = {});
   Status barrier();
 
   /// True once failure() has something or asked() is true. One relaxed load: may be polled in a spin loop.

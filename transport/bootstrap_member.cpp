@@ -1,6 +1,10 @@
 #include "transport/bootstrap_member.h"
 
+#include <fmt/format.h>
+
 #include <utility>
+
+#include "transport/bootstrap_text.h"
 
 namespace gyre::transport::bootstrap {
 
@@ -55,9 +59,14 @@ const Error* Member::wait_for_failure(std::chrono::milliseconds limit) {
   return failure();
 }
 
-Result<std::vector<std::string>> Member::wait_for_parts() {
+Result<std::vector<std::string>> Member::wait_for_parts(std::chrono::milliseconds limit) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return parts_arrived_ == parts_.size() || failure_ || left(0); });
+  const auto over = [this] { return parts_arrived_ == parts_.size() || failure_ || left(0); };
+  if (limit.count() == 0) {
+    changed_.wait(lock, over);
+  } else if (!changed_.wait_for(lock, limit, over)) {
+    return Error{Code::timeout, fmt::format("not all ranks came to a call of all within {}", seconds_text(limit))};
+  }
   if (parts_arrived_ == parts_.size()) {
     parts_arrived_ = 0;
     return std::exchange(parts_, std::vector<std::string>(parts_.size()));

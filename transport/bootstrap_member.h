@@ -33,8 +33,8 @@ class Member {
   void answered() { flags_.fetch_and(~asked_flag, std::memory_order_acq_rel); }
 
   const Error* wait_for_failure(std::chrono::milliseconds limit);
-  /// Every rank's part of one all_gather, by rank. One thread at a time.
-  Result<std::vector<std::string>> wait_for_parts();
+  /// Every rank's part of one all_gather, by rank. One thread at a time. Code::timeout: after the limit; 0: none.
+  Result<std::vector<std::string>> wait_for_parts(std::chrono::milliseconds limit);
 
  private:
   static constexpr unsigned failed_flag = 1;

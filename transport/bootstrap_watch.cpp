@@ -26,7 +26,15 @@ constexpr milliseconds patient_check{1000};
 
 Result<std::unique_ptr<Watch>> Watch::start(Rank rank, std::vector<Joined> joined, Member& member) {
   UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!wake) return Error{Code::system, fmt::format("rank {}: eventfd: {}", rank, errno_text(errno))};
+  if (!wake) {
+    const Error error{Code::system, fmt::format("rank {}: eventfd: {}", rank, errno_text(errno))};
+    const auto message = std::make_shared<const Message>(failure_message(error.code, error.what));
+    for (Joined& peer : joined) {
+      peer.connection.send(message);
+      peer.connection.flush();
+    }
+    return error;
+  }
   return std::unique_ptr<Watch>(new Watch(rank, std::move(joined), member, std::move(wake)));
 }
 

@@ -24,7 +24,7 @@ struct FrameHeader {
 void set_option(int fd, int level, int option, int value) { ::setsockopt(fd, level, option, &value, sizeof value); }
 
 // Also while something is under way, which is a little only.
-void limit_silence(int fd, std::chrono::seconds silence) {
+void watch_peer(int fd, std::chrono::seconds silence) {
   watch_host(fd, silence);
   set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, (static_cast<int>(silence.count()) - 1) * 1000);
 }
@@ -44,7 +44,7 @@ void watch_host(int fd, std::chrono::seconds silence) {
 }
 
 Control::Control(UniqueFd fd, std::chrono::seconds silence) : fd_(std::move(fd)), connected_(true) {
-  limit_silence(fd_.get(), silence);
+  watch_peer(fd_.get(), silence);
   SocketAddress from;
   from.length = sizeof from.bytes;
   if (::getpeername(fd_.get(), reinterpret_cast<sockaddr*>(&from.bytes), &from.length) == 0) peer_ = text_of(from);
@@ -58,7 +58,7 @@ Control Control::to(const SocketAddress& address, std::chrono::seconds silence) 
     control.end("socket: " + errno_text(errno));
     return control;
   }
-  limit_silence(control.fd_.get(), silence);
+  watch_peer(control.fd_.get(), silence);
   if (::connect(control.fd_.get(), reinterpret_cast<const sockaddr*>(&address.bytes), address.length) != 0 && !later(errno)) {
     control.end(errno);
   }

@@ -40,8 +40,8 @@ std::string own_addresses() {
   return fmt::format("{}", fmt::join(outer.empty() ? inner : outer, ","));
 }
 
-/// A connection that is tried; what has become of it.
-struct Attempt {
+/// A connection that is tried.
+struct Knock {
   size_t rank;
   UniqueFd fd;
 };
@@ -53,6 +53,12 @@ int outcome(int fd) {
   int error = 0;
   socklen_t length = sizeof error;
   return ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length) == 0 ? error : errno;
+}
+
+// Who has asked whether this rank lives has been answered, and who wants to join tries again.
+void turn_all_away(int door) {
+  while (UniqueFd(::accept4(door, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK))) {
+  }
 }
 
 }  // namespace
@@ -100,31 +106,34 @@ Rendezvous Reunion::rendezvous(std::span<const Rank> members, std::chrono::milli
   return meeting;
 }
 
-std::vector<Rank> Reunion::living(std::chrono::milliseconds limit) const {
+std::vector<Rank> Reunion::living(std::chrono::milliseconds limit) {
+  turn_all_away(door_.get());
   std::vector<bool> lives(cards_.size());
-  std::vector<Attempt> attempts;
+  std::vector<Knock> knocks;
   for (size_t rank = 0; rank < cards_.size(); ++rank) {
     lives[rank] = static_cast<Rank>(rank) == rank_;
-    const auto addresses = lives[rank] ? std::vector<bootstrap::Address>() : bootstrap::addresses(at(static_cast<Rank>(rank)));
+    const auto addresses =
+        lives[rank] || gone_[rank] ? std::vector<bootstrap::Address>() : bootstrap::addresses(at(static_cast<Rank>(rank)));
     for (const bootstrap::Address& address : addresses ? *addresses : std::vector<bootstrap::Address>()) {
       UniqueFd fd(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
       if (!fd) continue;
       const int rc = ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address.storage), address.length);
-      if (rc == 0 || errno == EINPROGRESS || errno == EINTR) attempts.push_back({rank, std::move(fd)});
+      if (rc == 0 || errno == EINPROGRESS || errno == EINTR) knocks.push_back({rank, std::move(fd)});
     }
   }
-  for (const auto end = Clock::now() + limit; !attempts.empty() && Clock::now() < end;) {
+  for (const auto end = Clock::now() + limit; !knocks.empty() && Clock::now() < end;) {
     std::vector<pollfd> fds;
-    for (const Attempt& attempt : attempts) fds.push_back({attempt.fd.get(), POLLOUT, 0});
+    for (const Knock& knock : knocks) fds.push_back({knock.fd.get(), POLLOUT, 0});
     ::poll(fds.data(), fds.size(), 50);
-    std::erase_if(attempts, [&](const Attempt& attempt) {
-      const int error = outcome(attempt.fd.get());
-      if (error == 0) lives[attempt.rank] = true;
-      return error >= 0 || lives[attempt.rank];
+    std::erase_if(knocks, [&](const Knock& knock) {
+      const int error = outcome(knock.fd.get());
+      if (error == 0) lives[knock.rank] = true;
+      return error >= 0 || lives[knock.rank];
     });
   }
   std::vector<Rank> living;
   for (size_t rank = 0; rank < lives.size(); ++rank) {
+    gone_[rank] = !lives[rank];
     if (lives[rank]) living.push_back(static_cast<Rank>(rank));
   }
   return living;

@@ -21,9 +21,9 @@ class Reunion {
   /// How this rank meets the others of `members`, ranks of the job in the order of their new numbers, this one among them. Those who name
   /// other members are refused, or are missing.
   Rendezvous rendezvous(std::span<const Rank> members, std::chrono::milliseconds timeout) const;
-  /// The ranks whose door is open, this one among them: those whose process has not ended. All are asked at the same time; a host that does
-  /// not answer within the limit is gone.
-  std::vector<Rank> living(std::chrono::milliseconds limit) const;
+  /// The ranks whose door is open, this one among them: those whose communicator has not ended with its process or before. All are asked at
+  /// the same time, but for those that were gone before; a host that does not answer within the limit is gone.
+  std::vector<Rank> living(std::chrono::milliseconds limit);
 
  private:
   struct Card {
@@ -32,13 +32,15 @@ class Reunion {
     uint16_t port = 0;
     uint64_t job = 0;
   };
-  Reunion(Rank rank, UniqueFd door, std::vector<Card> cards) : rank_(rank), door_(std::move(door)), cards_(std::move(cards)) {}
+  Reunion(Rank rank, UniqueFd door, std::vector<Card> cards)
+      : rank_(rank), door_(std::move(door)), cards_(std::move(cards)), gone_(cards_.size()) {}
   /// A meeting at that rank's door.
   Rendezvous at(Rank) const;
 
   Rank rank_;
   UniqueFd door_;
   std::vector<Card> cards_;  // by rank
+  std::vector<bool> gone_;   // by rank, as far as known
 };
 
 }  // namespace gyre::transport

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <stdexcept>
 
 #include "engine/communicator.h"
@@ -71,6 +72,22 @@ TEST_CASE("a communicator shrinks to those that are named") {
         }) == Words{"0 1 2 3", "1 3 | 0 1 2 3", "0 1 2 3", "1 3 | 0 1 2 3"});
 }
 
+TEST_CASE("a grid that the parts can't have is not handed on") {
+  CHECK(run_ranks(4, all_configured({"GYRE_GRID=2x2", "GYRE_ALGORITHM=bucket"}), [](Communicator& all) {
+          return members(all.split(all.rank() / 2, 0), all.rank());
+        }) == Words{"0 1", "0 1", "2 3", "2 3"});
+}
+
+TEST_CASE("a rank that waits in a split for one that stays away has a deadline") {
+  const Words words = run_ranks(2, all_configured({"GYRE_DEADLINE=1"}), [](Communicator& all) {
+    if (all.rank() == 0) return error_of(all.split(0, 0));
+    const Error* failure = all.bootstrap().wait_for_failure(std::chrono::seconds(8));
+    return failure == nullptr ? "no failure" : failure->what;
+  });
+  CHECK(words[0] == "not all ranks came to a call of all within 1 s");
+  CHECK(contains(words[1], "rank 0 gave up: not all ranks came to a call of all within 1 s"));
+}
+
 TEST_CASE("a shrink to other ranks than another's is an error on both") {
   const auto shrunk = [](Communicator& all, std::vector<Rank> without) { return error_of(all.shrink(without)); };
   CHECK(first_wrong(run_ranks(4, all_configured({"GYRE_TIMEOUT=3"}), [&](Communicator& all) -> std::string {
@@ -91,6 +108,25 @@ TEST_CASE("a shrink to other ranks than another's is an error on both") {
 
 namespace {
 
+/// Two processes that share two communicators. Of the second they have a sum in flight; one waits for it before it splits the first, the
+/// other after. So the first can't split while the other waits, unless that moves the sum.
+std::string splits_in_flight(const transport::Rendezvous& rendezvous, const std::string& backend) {
+  auto all = Communicator::create(rendezvous, configured({"GYRE_TRANSPORT=" + backend}));
+  if (!all) return error_of(all);
+  auto other = (*all)->split(0, 0);
+  if (!other) return error_of(other);
+  std::vector<int32_t> data(4'000'000, 1);
+  const auto request = (*other)->start({Collective::all_reduce, data.size(), DataType::int32, ReduceOp::sum, 0}, data.data(), data.data());
+  if (!request) return error_of(request);
+  if (rendezvous.rank == 1) {
+    if (const Status done = (*other)->wait(*request); !done) return error_of(done);
+  }
+  const auto part = (*all)->split(0, 0);
+  if (!part) return error_of(part);
+  const Status done = (*other)->wait(*request);
+  return !done ? error_of(done) : data == std::vector<int32_t>(data.size(), 2) ? "" : "wrong sum";
+}
+
 std::string survives(Rank rank, bool killed, const transport::Rendezvous& rendezvous, const std::string& backend) {
   auto all = Communicator::create(rendezvous, configured({"GYRE_TRANSPORT=" + backend}));
   if (!all) return error_of(all);
@@ -100,8 +136,8 @@ std::string survives(Rank rank, bool killed, const transport::Rendezvous& rendez
   return contains(lost, " is gone: ") ? members((*all)->shrink(), rank) : lost;
 }
 
-/// Ranks as processes, of which `killed` end at once, while the others call; what those say, by rank.
-Words survivors(int ranks, const std::vector<Rank>& killed, const std::string& backend) {
+/// What ranks say that are processes.
+Words as_processes(int ranks, const std::function<std::string(const transport::Rendezvous&)>& rank_main) {
   const transport::Door door = *transport::open_door();
   std::vector<std::pair<pid_t, int>> children;  // process, and where it writes
   for (Rank rank = 0; rank < ranks; ++rank) {
@@ -111,7 +147,7 @@ Words survivors(int ranks, const std::vector<Rank>& killed, const std::string& b
     if (child == 0) {
       transport::Rendezvous rendezvous = door.rendezvous(rank, ranks);
       rendezvous.job = 3;
-      const std::string said = survives(rank, std::find(killed.begin(), killed.end(), rank) != killed.end(), rendezvous, backend);
+      const std::string said = rank_main(rendezvous);
       [[maybe_unused]] const ssize_t wrote = ::write(pipe[1], said.data(), said.size());
       ::_exit(0);
     }
@@ -132,7 +168,22 @@ Words survivors(int ranks, const std::vector<Rank>& killed, const std::string& b
   return words;
 }
 
+/// Of the ranks `killed` end at once, while the others call.
+Words survivors(int ranks, const std::vector<Rank>& killed, const std::string& backend) {
+  return as_processes(ranks, [&](const transport::Rendezvous& rendezvous) {
+    return survives(rendezvous.rank, std::find(killed.begin(), killed.end(), rendezvous.rank) != killed.end(), rendezvous, backend);
+  });
+}
+
 }  // namespace
+
+TEST_CASE("a split moves what is in flight elsewhere") {
+  for (const std::string& backend : test::backends()) {
+    if (backend == "loopback") continue;
+    INFO(backend);
+    CHECK(first_wrong(as_processes(2, [&](const auto& rendezvous) { return splits_in_flight(rendezvous, backend); })) == "");
+  }
+}
 
 TEST_CASE("the living go on without killed ranks, rank 0 among them or not") {
   for (const std::string& backend : test::backends()) {

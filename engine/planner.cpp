@@ -1,0 +1,143 @@
+#include "engine/planner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "engine/memory.h"
+
+namespace gyre::engine {
+namespace {
+
+constexpr size_t plans_kept = 64;
+
+std::string_view family_of(const DirectForm& form) { return form.schedule->staged ? "one_shot" : "two_shot"; }
+
+}  // namespace
+
+void Planner::say_instead(const Call& call, const Choice& choice) {
+  if (choice.instead.empty()) return;
+  std::string said =
+      fmt::format("{} runs {} and not {}: {}", name(call.collective), choice.family, circumstances_.algorithm, choice.instead);
+  if (std::find(said_.begin(), said_.end(), said) != said_.end()) return;
+  log::info("{}", said);
+  said_.push_back(std::move(said));
+}
+
+Result<std::shared_ptr<const Proven>> Planner::proven(const Choice& choice) {
+  const std::string key = engine::key(choice);
+  if (const auto known = schedules_.find(key); known != schedules_.end()) return known->second;
+  auto made = GYRE_TRY(prove(choice.family, choice.shape, slots_));
+  if (made->schedule.channels > channels_) {
+    return Error{Code::internal, fmt::format("{} has {} channels, ranks are connected on {}", key, made->schedule.channels, channels_)};
+  }
+  return schedules_.emplace(key, std::move(made)).first->second;
+}
+
+// The best whose scratch there may be. All ranks know of the same bound, so that they choose alike.
+Result<std::unique_ptr<Plan>> Planner::by_messages(const Call& call) {
+  Excluded excluded;
+  for (;;) {
+    const Choice choice = GYRE_TRY(choose(circumstances_, call, profiles_, excluded));
+    auto schedule = GYRE_TRY(proven(choice));
+    Plan plan = GYRE_TRY(Plan::make(std::move(schedule), call, slots_.bytes));
+    if (plan.scratch_bytes() <= circumstances_.scratch_room) {
+      say_instead(call, choice);
+      return std::make_unique<Plan>(std::move(plan));
+    }
+    excluded.emplace(key(choice), fmt::format("needs {} bytes of scratch, GYRE_MEMORY_BYTES={} leaves {}", plan.scratch_bytes(),
+                                              circumstances_.memory_bytes, circumstances_.scratch_room));
+  }
+}
+
+// Unless another algorithm is asked for.
+Result<std::optional<DirectPlan>> Planner::directly(const Call& call) {
+  const std::string& asked = circumstances_.algorithm;
+  // Each rank's scalar is known to itself only.
+  if (!direct_ || call.op == ReduceOp::premul_sum) return std::optional<DirectPlan>();
+  const topo::Family* family = topo::family_named(asked);
+  if (family != nullptr && !topo::refusal(*family, {call.collective, ranks_, 1, call.root, {}}).empty()) return std::optional<DirectPlan>();
+  DirectPlan plan = GYRE_TRY(forms_.plan(call, must_be_ordered(circumstances_, call), asked == "auto" || asked == "one_shot",
+                                         asked == "auto" || asked == "two_shot"));
+  return plan.staged || plan.mapped ? std::optional(std::move(plan)) : std::nullopt;
+}
+
+Result<Planned*> Planner::planned(const Call& any) {
+  const Call call = normal(any);
+  const auto known = std::find_if(plans_.begin(), plans_.end(), [&](const auto& plan) { return plan->call == call; });
+  if (known != plans_.end()) {
+    if (known != plans_.begin()) std::rotate(plans_.begin(), known, known + 1);
+    return plans_.front().get();
+  }
+  auto made = std::make_shared<Planned>(call, GYRE_TRY(directly(call)));
+  // Also where a direct form may be declined.
+  if (!made->staged() || made->direct->mapped) made->messages = GYRE_TRY(by_messages(call));
+  if (plans_.size() == plans_kept) plans_.pop_back();
+  plans_.insert(plans_.begin(), std::move(made));
+  return plans_.front().get();
+}
+
+Result<const Plan*> Planner::plan(const Call& call) {
+  Planned* found = GYRE_TRY(planned(call));
+  if (found->messages == nullptr) found->messages = GYRE_TRY(by_messages(found->call));
+  return found->messages.get();
+}
+
+Result<std::string> Planner::algorithm(const Call& call, BufferKind kind) {
+  Planned* found = GYRE_TRY(planned(call));
+  if (const DirectForm* form = found->form(kind); form != nullptr) return std::string(family_of(*form));
+  return GYRE_TRY(plan(call))->schedule().family;
+}
+
+void Planner::prefer(const Preference& preference) {
+  circumstances_.algorithm = preference.algorithm;
+  circumstances_.grid = preference.grid;
+  plans_.clear();
+}
+
+Result<double> Planner::predicted_us(const Call& call, BufferKind kind) {
+  const Planned* found = GYRE_TRY(planned(call));
+  if (const DirectForm* form = found->form(kind); form != nullptr) return GYRE_TRY(price(*form, found->call)).seconds * 1e6;
+  const Plan* chosen = GYRE_TRY(plan(call));
+  const topo::Query asked = query(circumstances_, chosen->call());
+  const auto& profile = profiles_.of(chosen->schedule().family, chosen->shape(), asked.placement);
+  if (!profile) return profile.error();
+  return topo::price(*profile, asked.costs, asked.block_bytes, asked.cutting).seconds * 1e6;
+}
+
+Result<topo::Price> Planner::price(const DirectForm& form, const Call& call) const {
+  const topo::Costs& costs = circumstances_.costs;
+  if (!costs.direct) return Error{Code::invalid_usage, "the constants have no costs of ranks that reach each other's memory"};
+  const auto block_bytes = static_cast<double>(call.count * size_of(call.type));
+  return topo::price(*form.schedule, *costs.direct, block_bytes, costs.processors_per_node);
+}
+
+std::vector<topo::DirectCandidate> Planner::direct_candidates(const Planned& planned, BufferKind kind) const {
+  std::vector<topo::DirectCandidate> all;
+  if (!planned.direct) return all;
+  for (const auto* form : {&planned.direct->staged, &planned.direct->mapped}) {
+    if (!*form) continue;
+    const bool staged = (*form)->schedule->staged;
+    topo::DirectCandidate out{family_of(**form), staged ? "staged" : "mapped", {}, {}, "runs"};
+    if (&**form != planned.form(kind))
+      out.when = staged ? "runs where no buffer is of the shared heap" : "runs where all buffers are of the shared heap";
+    const auto priced = price(**form, planned.call);
+    if (priced) {
+      out.price = *priced;
+    } else {
+      out.refused = priced.error().what;
+    }
+    all.push_back(std::move(out));
+  }
+  return all;
+}
+
+std::string Planner::explain(const Call& call, BufferKind kind) {
+  const topo::Query asked = query(circumstances_, normal(call));
+  const auto found = planned(call);
+  return topo::explain(asked, topo::choose(asked, profiles_),
+                       found ? direct_candidates(**found, kind) : std::vector<topo::DirectCandidate>());
+}
+
+}  // namespace gyre::engine

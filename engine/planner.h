@@ -1,0 +1,79 @@
+// What the calls of a communicator run, by messages or directly: made once for each call, of schedules that are proven first, and kept. It
+// follows from what all ranks know, so that they choose alike. It must not know of connections and buffers.
+#pragma once
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/choice.h"
+#include "engine/direct_plan.h"
+#include "engine/plan.h"
+#include "topo/direct_cost.h"
+
+namespace gyre::engine {
+
+/// An algorithm, or "auto", and the grid of ranks for it; empty: none.
+struct Preference {
+  std::string algorithm;
+  std::vector<int> grid;
+};
+
+/// What a call runs: by messages, or directly, or directly if buffers allow it and else by messages.
+struct Planned : std::enable_shared_from_this<Planned> {
+  Planned(const Call& c, std::optional<DirectPlan> d) : call(c), direct(std::move(d)) {}
+
+  Call call;
+  std::optional<DirectPlan> direct;
+  std::unique_ptr<Plan> messages;
+  bool named = false;  ///< to the bootstrap
+
+  bool staged() const { return direct && direct->staged; }
+  const DirectForm* form(BufferKind kind) const { return direct ? direct->form(kind) : nullptr; }
+  uint64_t hash() const { return staged() ? direct->hash : messages->hash(); }
+  const std::string& text() const { return staged() ? direct->text : messages->text(); }
+};
+
+class Planner {
+ public:
+  /// `channels`: on which ranks are connected. `direct`: all ranks are on one host and have a board.
+  Planner(Rank rank, Circumstances circumstances, transport::Slots slots, size_t channels, bool direct, bool crowded)
+      : ranks_(circumstances.ranks),
+        slots_(slots),
+        channels_(channels),
+        direct_(direct),
+        circumstances_(std::move(circumstances)),
+        forms_(rank, ranks_, crowded) {}
+
+  void prefer(const Preference&);
+  /// Valid until the next call of this; shared_from_this() keeps it.
+  Result<Planned*> planned(const Call&);
+  /// These say of the next such call what Communicator's of the same name do.
+  Result<const Plan*> plan(const Call&);
+  Result<std::string> algorithm(const Call&, BufferKind);
+  Result<double> predicted_us(const Call&, BufferKind);
+  std::string explain(const Call&, BufferKind);
+
+ private:
+  Result<std::shared_ptr<const Proven>> proven(const Choice&);
+  void say_instead(const Call&, const Choice&);
+  Result<std::unique_ptr<Plan>> by_messages(const Call&);
+  Result<std::optional<DirectPlan>> directly(const Call&);
+  Result<topo::Price> price(const DirectForm&, const Call&) const;
+  std::vector<topo::DirectCandidate> direct_candidates(const Planned&, BufferKind) const;
+
+  int ranks_;
+  transport::Slots slots_;
+  size_t channels_;
+  bool direct_;
+  Circumstances circumstances_;
+  topo::Profiles profiles_;
+  DirectForms forms_;
+  std::map<std::string, std::shared_ptr<const Proven>, std::less<>> schedules_;  // by family and shape; kept, since machines know them
+  std::vector<std::shared_ptr<Planned>> plans_;                                  // the latest first
+  std::vector<std::string> said_;                                                // that another algorithm runs than was named
+};
+
+}  // namespace gyre::engine

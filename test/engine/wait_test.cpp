@@ -54,14 +54,14 @@ long waiting_cost(const std::vector<std::string>& settings) {
     std::string error;
     for (const size_t count : {size_t{1}, size_t{100000}}) {  // by the board, by messages
       std::vector<int32_t> data(count, 1);
-      const auto all_reduce = [&] {
+      const auto reduce_all = [&] {
         const Status status = communicator.all_reduce(data.data(), data.data(), count, DataType::int32, ReduceOp::max);
         if (!status) error = status.error().what;
       };
-      all_reduce();
+      reduce_all();
       const auto before = thread_time();
       if (communicator.rank() != 0) std::this_thread::sleep_for(200ms);
-      all_reduce();
+      reduce_all();
       const long spent = std::chrono::duration_cast<std::chrono::milliseconds>(thread_time() - before).count();
       if (communicator.rank() == 0) cost = std::max<long>(cost, spent);
     }

@@ -164,7 +164,7 @@ bool Executor::is_late(std::chrono::milliseconds limit) {
 // The others learn of it, since none of them will get what it needs from this rank.
 Error Executor::late(const Work& work, std::chrono::milliseconds limit) {
   const double seconds = static_cast<double>(limit.count()) / 1000;
-  const Error error = explain({Code::timeout, fmt::format("nothing has moved for {} s", seconds)}, work);
+  Error error = explain({Code::timeout, fmt::format("nothing has moved for {} s", seconds)}, work);
   bootstrap_.fail(error);
   return error;
 }

@@ -71,11 +71,9 @@ Result<std::unique_ptr<Communicator>> Communicator::form(std::unique_ptr<transpo
 Result<std::unique_ptr<Communicator>> Communicator::among(const std::vector<Rank>& members, std::chrono::milliseconds limit) const {
   auto bootstrap = GYRE_TRY(transport::Bootstrap::join(reunion_.rendezvous(members, limit)));
   const std::string own = fmt::format("{}", fmt::join(members, ", "));
-  const auto all = GYRE_TRY(bootstrap->all_gather(own));
-  for (size_t rank = 0; rank < all.size(); ++rank) {
-    if (all[rank] == own) continue;
-    const Error error{Code::invalid_usage,
-                      fmt::format("ranks differ: rank {} goes on with ranks {}, another with ranks {}", this->rank(), own, all[rank])};
+  for (const std::string& other : GYRE_TRY(bootstrap->all_gather(own))) {
+    if (other == own) continue;
+    Error error{Code::invalid_usage, fmt::format("ranks differ: rank {} goes on with ranks {}, another with ranks {}", rank(), own, other)};
     bootstrap->fail(error);
     return error;
   }
@@ -101,8 +99,8 @@ Result<std::unique_ptr<Communicator>> Communicator::split(int color, int key) {
   }
   if (color < 0) return std::unique_ptr<Communicator>();
   std::sort(keys.begin(), keys.end());
-  std::vector<Rank> members;
-  for (const auto& [place, rank] : keys) members.push_back(rank);
+  std::vector<Rank> members(keys.size());
+  std::transform(keys.begin(), keys.end(), members.begin(), [](const auto& key) { return key.second; });
   return while_others_move([&] { return among(members, start_limit()); });
 }
 

@@ -122,8 +122,8 @@ std::vector<Rank> Reunion::living(std::chrono::milliseconds limit) {
     }
   }
   for (const auto end = Clock::now() + limit; !knocks.empty() && Clock::now() < end;) {
-    std::vector<pollfd> fds;
-    for (const Knock& knock : knocks) fds.push_back({knock.fd.get(), POLLOUT, 0});
+    std::vector<pollfd> fds(knocks.size());
+    std::transform(knocks.begin(), knocks.end(), fds.begin(), [](const Knock& knock) { return pollfd{knock.fd.get(), POLLOUT, 0}; });
     ::poll(fds.data(), fds.size(), 50);
     std::erase_if(knocks, [&](const Knock& knock) {
       const int error = outcome(knock.fd.get());

@@ -100,7 +100,7 @@ Result<std::unique_ptr<Communicator>> Communicator::split(int color, int key) {
   if (color < 0) return std::unique_ptr<Communicator>();
   std::sort(keys.begin(), keys.end());
   std::vector<Rank> members(keys.size());
-  std::transform(keys.begin(), keys.end(), members.begin(), [](const auto& key) { return key.second; });
+  std::transform(keys.begin(), keys.end(), members.begin(), [](const auto& one) { return one.second; });
   return while_others_move([&] { return among(members, start_limit()); });
 }
 

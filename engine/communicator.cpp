@@ -73,9 +73,7 @@ std::optional<Error> Communicator::broken() {
 }
 
 Result<Communicator::NextCall> Communicator::next_call(const Call& call, const Buffers& buffers) {
-  if (broken_ || bootstrap_->attention()) [[unlikely]] {
-    if (auto error = broken()) return *std::move(error);
-  }
+  if (broken_) return *broken_;
   const uint64_t number = calls_++;
   if (auto refusal = refuse(call, rank(), size(), buffers)) return refused(number, *std::move(refusal));
   const auto found = planner_.planned(call);
@@ -99,7 +97,7 @@ Status Communicator::run(const Call& call, const void* input, void* output, Time
 
 Status Communicator::exchange(std::span<const Transfer> transfers, TimeLimit limit) {
   if (!in_flight_.empty()) return wait(GYRE_TRY(start(transfers, limit)));
-  if (auto error = broken()) return *std::move(error);
+  if (broken_) return *broken_;
   if (auto refusal = batch_.refuse(transfers)) return *std::move(refusal);
   batch_.bind(transfers, calls_, limited(limit));
   return run(batch_);
@@ -111,6 +109,7 @@ Status Communicator::run(Work& work) {
 }
 
 Result<Request> Communicator::start(const Call& call, const void* input, void* output, TimeLimit limit) {
+  if (auto error = broken()) return *std::move(error);
   const Buffers buffers{input, output, call.scalar};
   const NextCall next = GYRE_TRY(next_call(call, buffers));
   return start(Operation{next.plan->shared_from_this(), next.identity, buffers, {}, limited(limit)});

@@ -68,7 +68,8 @@ class Communicator {
   /// A communicator of the other ranks, in their order here; called by all of them, with the same list. This one may be broken, and stays
   /// as it is.
   Result<std::unique_ptr<Communicator>> shrink(std::span<const Rank> without);
-  /// The same without the ranks whose process has ended. One that is only stopped is waited for, and is an error.
+  /// The same without the ranks whose process, or communicator, has ended. One that is only stopped is waited for, and is an error. Where
+  /// a network has parted, both sides go on, each without the other.
   Result<std::unique_ptr<Communicator>> shrink();
 
   /// What later calls run, as if GYRE_ALGORITHM and GYRE_GRID said so; on all ranks alike.

@@ -106,8 +106,9 @@ Status Executor::look(const Work& work) {
 
 bool Executor::awaits_the_gone(const Work& work) const {
   if (std::any_of(workers_.begin(), workers_.end(), [](transport::Worker* worker) { return worker->failure() != nullptr; })) return true;
+  if (waiter_.waited() < stall_time) return false;
   const auto awaited = work.awaited();
-  return waiter_.waited() >= stall_time && std::any_of(awaited.begin(), awaited.end(), [&](Rank peer) { return bootstrap_.left(peer); });
+  return std::any_of(awaited.begin(), awaited.end(), [&](Rank peer) { return bootstrap_.left(peer); });
 }
 
 // Looked at now and then by a rank that has been waiting.

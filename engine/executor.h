@@ -28,7 +28,10 @@ class Executor {
   /// Lets a moment pass.
   void rest(const Work&);
   /// The caller has something else to do.
-  void pass() { look_far_ |= waiter_.pass(); }
+  void pass() {
+    waiter_.pass();
+    look_far_ = true;
+  }
 
  private:
   Status drive(Work&);

@@ -30,13 +30,12 @@ auto while_others_move(Step step) -> decltype(step()) {
   return done.get();
 }
 
-/// Without a grid that these ranks can't have.
-Config fitting(Config config, size_t ranks) {
+/// Without a grid that so many of the ranks can't have.
+Config for_part(Config config, size_t ranks) {
   const auto grid = parse_grid(*config.grid);
   if (!grid || std::accumulate(grid->begin(), grid->end(), size_t{1}, std::multiplies<>()) == ranks) return config;
   log::info("GYRE_GRID={}: not for {} of the ranks", *config.grid, ranks);
   config.grid = Config().grid;
-  config.algorithm = Config().algorithm;
   return config;
 }
 
@@ -77,7 +76,7 @@ Result<std::unique_ptr<Communicator>> Communicator::among(const std::vector<Rank
     bootstrap->fail(error);
     return error;
   }
-  return form(std::move(bootstrap), fitting(given_, members.size()));
+  return form(std::move(bootstrap), for_part(given_, members.size()));
 }
 
 Result<std::unique_ptr<Communicator>> Communicator::split(int color, int key) {

@@ -43,9 +43,9 @@ Patience Patience::of(std::string_view wait, const Surroundings& around) {
   return p;
 }
 
-bool Waiter::pass() {
-  if (++idle_ > patience_.spins) look_at_clock(idle_ - patience_.spins);
-  return idle_ > patience_.spins;
+void Waiter::pass() {
+  idle_ = std::max(idle_, patience_.spins) + 1;
+  look_at_clock(idle_ - patience_.spins);
 }
 
 bool Waiter::leave(const Work& work, bool awake) {

@@ -56,8 +56,8 @@ class Waiter {
     relax_processor();
     return false;
   }
-  /// The same of one that does something else before it polls again.
-  bool pass();
+  /// The same of one that does something else before it polls again, and looks at all each time.
+  void pass();
   /// How often to look for one peer, that is about to come, before others are looked for.
   int looks() const { return patience_.looks; }
   /// How long nothing has moved, to the precision of pause()'s true.

@@ -47,7 +47,8 @@ std::chrono::microseconds thread_time() {
   return us(used.ru_utime) + us(used.ru_stime);
 }
 
-/// Rank 0 waits in a call that the others make 200 ms later. What its processor did meanwhile, in ms.
+/// Rank 0 waits in a call that the others make 200 ms later. What its processor did meanwhile, in ms; the least of three tries, since what
+/// else runs on the machine adds to it.
 long waiting_cost(const std::vector<std::string>& settings) {
   std::atomic<long> cost = -1;
   const std::string wrong = first_wrong(run_ranks(3, all_configured(settings), [&](Communicator& communicator) {
@@ -58,12 +59,15 @@ long waiting_cost(const std::vector<std::string>& settings) {
         const Status status = communicator.all_reduce(data.data(), data.data(), count, DataType::int32, ReduceOp::max);
         if (!status) error = status.error().what;
       };
-      reduce_all();
-      const auto before = thread_time();
-      if (communicator.rank() != 0) std::this_thread::sleep_for(200ms);
-      reduce_all();
-      const long spent = std::chrono::duration_cast<std::chrono::milliseconds>(thread_time() - before).count();
-      if (communicator.rank() == 0) cost = std::max<long>(cost, spent);
+      long least = std::numeric_limits<long>::max();
+      for (int tries = 0; tries < 3; ++tries) {
+        reduce_all();
+        const auto before = thread_time();
+        if (communicator.rank() != 0) std::this_thread::sleep_for(200ms);
+        reduce_all();
+        least = std::min<long>(least, std::chrono::duration_cast<std::chrono::milliseconds>(thread_time() - before).count());
+      }
+      if (communicator.rank() == 0) cost = std::max<long>(cost, least);
     }
     return error;
   }));
@@ -92,9 +96,10 @@ TEST_CASE("ranks may wait in different ways") {
 }
 
 TEST_CASE("a rank that sleeps leaves its processor to others") {
-  CHECK(waiting_cost({"GYRE_TRANSPORT=shm", "GYRE_WAIT=sleep"}) < 20);
-  CHECK(waiting_cost({"GYRE_TRANSPORT=loopback", "GYRE_WAIT=sleep"}) < 20);
-  CHECK(waiting_cost({"GYRE_TRANSPORT=shm"}) < 20);  // auto comes to it
+  const long share = 60;  // of 200; one that spins or yields takes all that it is given
+  CHECK(waiting_cost({"GYRE_TRANSPORT=shm", "GYRE_WAIT=sleep"}) < share);
+  CHECK(waiting_cost({"GYRE_TRANSPORT=loopback", "GYRE_WAIT=sleep"}) < share);
+  CHECK(waiting_cost({"GYRE_TRANSPORT=shm"}) < share);  // auto comes to it
 }
 
 TEST_CASE("a rank that sleeps looks at the network now and then") { CHECK(waiting_cost({"GYRE_TRANSPORT=tcp", "GYRE_WAIT=sleep"}) < 100); }

@@ -53,6 +53,13 @@ class Pricing {
   double bytes_;
 };
 
+// What a rank does for its other channels before the last one's first message leaves.
+Tally posts_before(const Profile& profile, const Tally& path) {
+  Tally out;
+  out.ends[path.ends[inside] > 0 ? inside : between] = static_cast<int64_t>(profile.channels) - 1;
+  return out;
+}
+
 // A message of one chunk, and the word back that it was taken.
 Tally there_and_back(size_t link) {
   Tally out;
@@ -72,7 +79,7 @@ Price price(const Profile& profile, const Costs& costs, double block_bytes, cons
   };
 
   for (size_t i = 0; i < measures; ++i) {
-    const Price path = slice(profile.path[i]);
+    const Price path = slice(profile.path[i] + posts_before(profile, profile.path[i]));
     at_least(path + scaled(slice(profile.span[i]), static_cast<double>(cut.rounds - 1)), "the way of a slice");
     // A program passes one kind of link after the other, each with all slices of a round, though in and out at once.
     Tally links;
@@ -96,10 +103,16 @@ Price price(const Profile& profile, const Costs& costs, double block_bytes, cons
     const double chunks = static_cast<double>(profile.node_port.chunks) / costs.nics_per_node;
     at_least(slice(profile.node_port.around) + slice.port(between, pieces * chunks), "a node's NICs");
   }
-  for (const Tally& work : profile.processor) at_least(scaled(slice(work), pieces), "a processor");
+  double busiest = 0;
+  for (const Tally& work : profile.processor) {
+    const Price own = scaled(slice(work), pieces);
+    at_least(own, "a processor");
+    busiest = std::max(busiest, own.seconds);
+  }
   if (costs.processors_per_node > 0) {
     at_least(scaled(slice(profile.node_processor), pieces / costs.processors_per_node), "a node's processors");
   }
+  most.busiest = busiest;
   return most;
 }
 

@@ -37,6 +37,7 @@ struct Price {
   double latency = 0;                      ///< of messages and steps, whatever their size
   std::array<double, link_kinds> bytes{};  ///< on links of each kind
   double computing = 0;                    ///< reducing and copying
+  double busiest = 0;                      ///< seconds that the busiest rank works meanwhile
   std::string_view limit;                  ///< what holds the run up
 };
 

@@ -99,6 +99,9 @@ Candidate candidate(const Query& query, const Family& family, const std::vector<
   return out;
 }
 
+// Calls of what has a root follow each other without waiting, and the busiest rank sets their pace: that counts as much as the time of one.
+double weighed(const Query& query, const Price& price) { return price.seconds + (rooted(query.collective) ? price.busiest : 0); }
+
 }  // namespace
 
 const Result<Profile>& Profiles::of(std::string_view family, const Shape& shape, const Placement& placement) {
@@ -125,9 +128,9 @@ Choice choose(const Query& query, Profiles& profiles) {
       }
     }
   }
-  std::stable_sort(out.candidates.begin(), out.candidates.end(), [](const Candidate& a, const Candidate& b) {
+  std::stable_sort(out.candidates.begin(), out.candidates.end(), [&](const Candidate& a, const Candidate& b) {
     if (a.refused.empty() != b.refused.empty()) return a.refused.empty();
-    return a.refused.empty() && a.price.seconds < b.price.seconds;
+    return a.refused.empty() && weighed(query, a.price) < weighed(query, b.price);
   });
   return out;
 }

@@ -1,5 +1,6 @@
-// Which family runs a call: every candidate that this machine allows is priced, and the cheapest taken. A pure function of what all ranks
-// know, so that they choose alike; equal prices are decided by the order of families().
+// Which family runs a call: every candidate that this machine allows is priced, and the cheapest taken; of what has a root, the work of the
+// busiest rank counts too. A pure function of what all ranks know, so that they choose alike; equal ones are decided by the order of
+// families().
 #pragma once
 #include <map>
 #include <optional>
@@ -39,7 +40,7 @@ struct Candidate {
 };
 
 struct Choice {
-  std::vector<Candidate> candidates;  ///< the cheapest first, the refused last
+  std::vector<Candidate> candidates;  ///< the best first, the refused last
 
   /// Null: none can run.
   const Candidate* best() const { return candidates.empty() || !candidates.front().refused.empty() ? nullptr : &candidates.front(); }

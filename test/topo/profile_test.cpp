@@ -187,8 +187,8 @@ double processor_seconds(Work work) {
 
 }  // namespace
 
-// The slowest takes 0.65 to 1.1 s, as the machine is, which is 11 to 16 times the making of its schedule, measured beside it. The limit
-// has the room that a second had on the machine where that was set.
+// The slowest takes 0.6 to 1.1 s, as the machine is, which is 11 to 24 times the making of its schedule, measured beside it; what grew
+// faster than the ranks would take thousands of times as long.
 TEST_CASE("no profile of 100000 ranks takes much longer than making the largest schedule that is walked", "[long]") {
   const Shape largest{Collective::all_reduce, 100000, 1, 0, {}};
   for (const Family& family : families()) {
@@ -199,7 +199,7 @@ TEST_CASE("no profile of 100000 ranks takes much longer than making the largest 
       const double seconds = processor_seconds([&] { REQUIRE(static_cast<bool>(profile(family.name, shape, {8}))); });
       if (seconds < 0.05) continue;
       const double making = processor_seconds([&] { REQUIRE(make("double_tree", largest)->ranks == 100000); });
-      CHECK(seconds < 21 * making);
+      CHECK(seconds < 60 * making);
     }
   }
 }

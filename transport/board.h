@@ -2,7 +2,7 @@
 // small call costs one line transfer per pair; room for more behind each line, and for much in fewer slots; and a count of the calls that
 // it is done with.
 //
-//   rank:  | done (64) | line 0: sequence, word, 48 bytes | room 0 (1 KiB) | line 1 … | slot 0 (32 KiB) | slot 1 | … |
+//   rank:  | done (64) | line 0: sequence, word, 48 bytes | room 0 (4 KiB) | line 1 … | slot 0 (32 KiB) | slot 1 | … |
 //
 // `sequence` is the number of the call, from 1, stored last with release. A line may be written again when every rank is done with the
 // call that it was for, a slot too; there are many lines, so that who waits for nobody (the root of a broadcast) can run ahead while
@@ -24,7 +24,7 @@ class Board {
  public:
   static constexpr uint32_t lines = 64, slots = 8;
   static constexpr size_t line_bytes = 48;         ///< that travel with the flag
-  static constexpr size_t room_bytes = 1024;       ///< behind a line
+  static constexpr size_t room_bytes = 4096;       ///< behind a line
   static constexpr size_t slot_bytes = 32 * 1024;  ///< the most that a call can show
 
   struct alignas(64) Line {

@@ -117,7 +117,7 @@ TEST_CASE("memory: default slots become fewer, and then smaller, until they fit 
   CHECK(slots_of(*within_memory(config, facts_of({0, 0}))).credits == 8);
   CHECK(slots_of(*within_memory(config, facts_of({0, 0}))).bytes == 64 * KiB);
   size_t before = SIZE_MAX;
-  for (const size_t allowed : {8 * MiB, 4 * MiB, 2 * MiB, 1 * MiB, 600 * KiB}) {
+  for (const size_t allowed : {8 * MiB, 4 * MiB, 2 * MiB, 1 * MiB, 800 * KiB}) {
     const auto fitting = within_memory(config, facts_of({0, allowed, 3 * allowed, 0}));
     INFO(allowed << ": " << error_of(fitting));
     REQUIRE(fitting);

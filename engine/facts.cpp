@@ -19,9 +19,9 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Facts, version, host, processors, backends, t
 
 namespace {
 
-std::vector<std::string> own_backends() {
+std::vector<std::string> own_backends(std::string_view transport) {
   std::vector<std::string> names;
-  for (const transport::Device& device : transport::devices()) names.push_back(device.backend);
+  for (const transport::Device& device : transport::devices(transport)) names.push_back(device.backend);
   return names;
 }
 
@@ -58,7 +58,7 @@ Result<std::vector<Facts>> exchange_facts(transport::Bootstrap& bootstrap, const
   const Facts own{std::string(version),
                   host,
                   own_processors(),
-                  own_backends(),
+                  own_backends(*config.transport),
                   *config.transport,
                   *config.slot_bytes,
                   *config.slots,

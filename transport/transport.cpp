@@ -20,16 +20,18 @@
 
 namespace gyre::transport {
 
-std::vector<Device> devices() {
-  std::vector<Device> all{{"shm", "shm", false}};
+std::vector<Device> devices(std::string_view only) {
+  const auto wanted = [&](std::string_view backend) { return only == "auto" || only == backend; };
+  std::vector<Device> all;
+  if (wanted("shm")) all.push_back({"shm", "shm", false});
 #ifdef GYRE_HAVE_VERBS
-  if (every_verbs_port(NetFilter::from_environment())) all.push_back({"verbs", "verbs", true});
+  if (wanted("verbs") && every_verbs_port(NetFilter::from_environment())) all.push_back({"verbs", "verbs", true});
 #endif
 #ifdef GYRE_HAVE_UCX
-  for (const Device& device : ucx_devices()) all.push_back(device);
+  for (const Device& device : wanted("ucx") ? ucx_devices() : std::vector<Device>()) all.push_back(device);
 #endif
-  for (const Device& device : tcp_devices()) all.push_back(device);
-  all.push_back({"loopback", "loopback", false});
+  for (const Device& device : wanted("tcp") ? tcp_devices() : std::vector<Device>()) all.push_back(device);
+  if (wanted("loopback")) all.push_back({"loopback", "loopback", false});
   return all;
 }
 

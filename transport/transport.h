@@ -199,8 +199,9 @@ struct Device {
   bool between_hosts = false;
 };
 
-/// All devices of the backends that can be used here, in order of preference.
-std::vector<Device> devices();
+/// All devices of the backends that can be used here, in order of preference; of one backend where one is named, and no other is asked
+/// then: to ask UCX takes 100 ms, memory and descriptors.
+std::vector<Device> devices(std::string_view only = "auto");
 /// What speaks for UCX and against plain TCP on this machine: the user's UCX_ variables, or RDMA devices that only UCX may be able to use.
 /// Empty: nothing.
 std::string reason_for_ucx();

@@ -43,7 +43,7 @@ Communicator::Communicator(Formed formed)
       doorbell_(std::move(formed.doorbell)),
       connections_(std::move(formed.connections)),
       planner_(rank(), std::move(formed.circumstances), {static_cast<uint32_t>(*formed.config.slots), *formed.config.slot_bytes},
-               connections_.fifos.size(), formed.board != nullptr, formed.crowded),
+               connections_.fifos.size(), formed.board.get(), formed.crowded),
       batch_(rank(), connections_.fifos.front(), *formed.config.slot_bytes),
       waiter_(*given_.wait, surroundings(workers(connections_), formed.crowded, doorbell_.get())),
       collective_(rank(), connections_.fifos, direct(rank(), std::move(formed.board), waiter_.looks()), batch_),
@@ -139,16 +139,18 @@ Result<bool> Communicator::step(Request request) {
   return moved->any;
 }
 
+Error Communicator::no_request(Request request) const {
+  return {Code::invalid_argument, fmt::format("there is no request {}, {} were made", request.number, in_flight_.begun())};
+}
+
 Result<bool> Communicator::test(Request request) {
-  if (request.number == 0 || request.number > in_flight_.begun()) {
-    return Error{Code::invalid_argument, fmt::format("there is no request {}, {} were made", request.number, in_flight_.begun())};
-  }
+  if (request.number == 0 || request.number > in_flight_.begun()) return no_request(request);
   if (in_flight_.ended() < request.number && !GYRE_TRY(step(request))) executor_.pass();
   return in_flight_.ended() >= request.number;
 }
 
 Status Communicator::wait(Request request) {
-  GYRE_TRY(test(request));
+  if (request.number == 0 || request.number > in_flight_.begun()) return no_request(request);
   in_flight_.attend(request.number);
   Status status;
   while (status && in_flight_.ended() < request.number) {

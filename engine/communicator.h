@@ -110,6 +110,7 @@ class Communicator {
   TimeLimit limited(TimeLimit) const;
   std::optional<Error> broken();
   Status run(Work&);
+  Error no_request(Request) const;
   Request start(Operation);
   Result<bool> step(Request);
   Error refused(uint64_t number, Error);

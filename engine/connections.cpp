@@ -140,7 +140,7 @@ Status open_boards(transport::Board& board, Rank own, const std::vector<std::str
 
 }  // namespace
 
-Result<std::unique_ptr<transport::Board>> open_board(Bootstrap& bootstrap, const Connections& connections) {
+Result<std::unique_ptr<transport::Board>> open_board(Bootstrap& bootstrap, const Connections& connections, size_t bounce_bytes) {
   const auto& transports = connections.transports;
   const Rank own = bootstrap.rank();
   const auto ranks = static_cast<Rank>(transports.size());
@@ -148,7 +148,7 @@ Result<std::unique_ptr<transport::Board>> open_board(Bootstrap& bootstrap, const
   for (Rank peer = 0; peer < ranks; ++peer) shared = shared && (peer == own || transports[static_cast<size_t>(peer)] == "shm");
   std::unique_ptr<transport::Board> board;
   if (shared) {
-    auto created = transport::Board::create(own, ranks);
+    auto created = transport::Board::create(own, ranks, bounce_bytes);
     if (!created) log::warn("no board: {}", created.error().what);
     if (created) board = *std::move(created);
   }

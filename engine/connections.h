@@ -25,6 +25,6 @@ Result<Connections> connect_ranks(transport::Bootstrap&, const Config&, const st
 /// Called by all ranks. What peers of this host wake this rank with, and it them; null: none.
 Result<std::unique_ptr<transport::Doorbell>> open_doorbell(transport::Bootstrap&, const Connections&);
 /// Called by all ranks. A board for ranks that are all joined by shm; none on any of them where they are not, or one can't open it.
-Result<std::unique_ptr<transport::Board>> open_board(transport::Bootstrap&, const Connections&);
+Result<std::unique_ptr<transport::Board>> open_board(transport::Bootstrap&, const Connections&, size_t bounce_bytes);
 
 }  // namespace gyre::engine

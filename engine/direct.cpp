@@ -39,12 +39,13 @@ void Direct::bind(const DirectPlan& plan, const Identity& call, const Buffers& b
   layout_ = (plan.staged ? plan.staged : plan.mapped)->schedule->layout;
   call_ = call;
   element_ = size_of(plan.call.type);
-  reachable_[static_cast<size_t>(rank_)] = {static_cast<const std::byte*>(buffers.input), static_cast<std::byte*>(buffers.output)};
+  output_ = static_cast<std::byte*>(buffers.output);
+  reachable_[static_cast<size_t>(rank_)] = {static_cast<const std::byte*>(buffers.input), output_};
   ++sequence_;
   stage_ = Stage::show;
   awaited_ = plan.mapped ? &others_ : &plan.staged->reached;  // where there is a choice, all must see of all what they can
   next_ = 0;
-  declined_ = false;
+  declined_ = bounced_ = false;
   all_in_heaps_ = plan.mapped.has_value();
   any_in_heap_ = false;
   stranger_ = -1;
@@ -70,7 +71,10 @@ Work::Moved Direct::move() {
     stage_ = declined_ || form_->schedule->staged ? Stage::done : Stage::leave;
     next_ = 0;
   }
-  if (stage_ == Stage::leave && leave()) stage_ = Stage::done;
+  if (stage_ == Stage::leave && leave()) {
+    if (bounced_) kernels::copy(output_, board_->bounce(rank_), output_bytes(rank_));
+    stage_ = Stage::done;
+  }
   if (stage_ == Stage::done) plan_ = nullptr;  // which may end now
   return {stage_ != before || next_ != from, stage_ == Stage::done};
 }
@@ -106,6 +110,7 @@ void Direct::show_places(Board::Line& line) {
     shown.has_news = memory_.tell(shown.input_segment, shown.output_segment, *news) ? 1 : 0;
   } else if (!plan_->staged) {
     shown.has_news = memory_.tell(0, 0, *news) ? 1 : 0;
+    if (plan_->bounces) kernels::copy(board_->bounce(rank_), own.input, in);
   } else {
     kernels::copy_away(board_->beside(rank_, sequence_, in), own.input, in);
   }
@@ -145,10 +150,16 @@ bool Direct::decide() {
   // Where only some lie in heaps, those have shown no copy.
   form_ = any_in_heap_ && !all_in_heaps_ ? nullptr : plan_->form(all_in_heaps_ ? BufferKind::shared_heap : BufferKind::ordinary);
   declined_ = form_ == nullptr;
+  bounced_ = !declined_ && !all_in_heaps_ && !form_->schedule->staged;
+  if (bounced_) bounce();
   if (declined_ || (all_in_heaps_ && !reach())) return declined_;
   awaited_ = &form_->users;
   passes_.run(*plan_, *form_, reachable_);
   return true;
+}
+
+void Direct::bounce() {
+  for (Rank rank = 0; rank < board_->ranks(); ++rank) reachable_[static_cast<size_t>(rank)] = {board_->bounce(rank), board_->bounce(rank)};
 }
 
 bool Direct::reach() {

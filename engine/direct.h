@@ -2,8 +2,9 @@
 // where its buffers lie, or a copy of its input, where that fits. Then all choose alike.
 //
 // Mapped, when everybody's buffers lie in shared heaps: each rank does its share of the work on everybody's memory, and waits until all
-// have. Staged, when everybody has shown a copy: each rank reads the others' and writes its own output. Else all decline, and messages
-// carry the call.
+// have. Staged, when everybody has shown a copy: each rank reads the others' and writes its own output. Bounced, when nobody's buffers lie
+// there and inputs are too large to be read by everybody: as mapped, on copies. Else all decline, and messages carry the call; those
+// outside heaps have copied in vain then.
 //
 // Used by one thread; a run allocates nothing, but for memory that a call names for the first time. It must not know how to wait.
 #pragma once
@@ -59,6 +60,7 @@ class Direct final : public Work {
   bool look(Rank peer, const transport::Board::Line&);
   bool decide();
   bool reach();
+  void bounce();
   Status map(Rank peer);
   size_t bytes(uint32_t blocks) const { return blocks * plan_->call.count * element_; }
   size_t input_bytes(Rank rank) const { return layout_.has_input(rank) ? bytes(layout_.input_blocks()) : 0; }
@@ -81,7 +83,8 @@ class Direct final : public Work {
   Stage stage_ = Stage::done;
   const std::vector<Rank>* awaited_ = nullptr;
   size_t next_ = 0;  // of those
-  bool declined_ = false;
+  bool declined_ = false, bounced_ = false;
+  std::byte* output_ = nullptr;
   bool all_in_heaps_ = true, any_in_heap_ = false;
   Rank stranger_ = -1;
   std::optional<Error> wrong_;

@@ -45,7 +45,7 @@ std::vector<Rank> reached(const std::vector<Pass>& passes, Rank rank) {
 
 const DirectForm* DirectPlan::form(BufferKind kind) const {
   if (mapped && kind == BufferKind::shared_heap) return &*mapped;
-  return staged ? &*staged : nullptr;
+  return staged ? &*staged : bounces ? &*mapped : nullptr;
 }
 
 Result<DirectForm> DirectForms::form(const Call& call, bool staged) {
@@ -74,6 +74,7 @@ Result<DirectPlan> DirectForms::plan(const Call& any, bool ordered, bool may_sta
   const size_t bytes = layout.input_blocks() * plan.call.count * size_of(plan.call.type);
   if (may_stage && bytes <= transport::Board::slot_bytes) plan.staged = GYRE_TRY(form(plan.call, true));
   if (may_map && (!plan.staged || bytes > staged_at_best_)) plan.mapped = GYRE_TRY(form(plan.call, false));
+  plan.bounces = plan.mapped && !plan.staged && plan.call.collective == Collective::all_reduce && bytes <= bounce_bytes_;
   plan.text = in_words(plan.call, plan.staged ? "one_shot" : "two_shot");
   plan.hash = mix(fnv1a(plan.text));
   return plan;

@@ -28,6 +28,7 @@ struct DirectPlan {
   bool ordered = false;              ///< reductions are by the canonical tree
   std::optional<DirectForm> staged;  ///< none: inputs do not fit the board
   std::optional<DirectForm> mapped;  ///< none: not worth a second meeting
+  bool bounces = false;              ///< mapped runs on copies where no rank's buffers lie in heaps
 
   /// The form that runs where all ranks' buffers lie so; null: messages carry the call.
   const DirectForm* form(BufferKind) const;
@@ -37,7 +38,8 @@ struct DirectPlan {
 class DirectForms {
  public:
   /// `crowded`: ranks share processors, so that a second meeting costs them much.
-  DirectForms(Rank rank, int ranks, bool crowded) : rank_(rank), ranks_(ranks), staged_at_best_(crowded ? 8192 : 512) {}
+  DirectForms(Rank rank, int ranks, bool crowded, size_t bounce_bytes)
+      : rank_(rank), ranks_(ranks), staged_at_best_(crowded ? 8192 : 512), bounce_bytes_(bounce_bytes) {}
   /// Error: Code::internal, a form does not compute the collective.
   Result<DirectPlan> plan(const Call&, bool ordered, bool may_stage, bool may_map);
 
@@ -47,6 +49,7 @@ class DirectForms {
   Rank rank_;
   int ranks_;
   size_t staged_at_best_;  // bytes of input, up to which a copy is shown even where it could be mapped
+  size_t bounce_bytes_;    // of each rank's bounce buffer
   std::map<std::tuple<Collective, Rank, bool>, std::shared_ptr<const schedule::Direct>> proven_;
 };
 

@@ -13,6 +13,8 @@ namespace {
 
 constexpr uint32_t least_credits = 2;
 constexpr size_t least_slot_bytes = 4 << 10;
+// Beyond that the copies leave the caches, and messages in pieces that stay there are as fast.
+constexpr size_t most_bounce_bytes = 2 << 20;
 
 transport::Slots slots_of(const Config& config) { return {static_cast<uint32_t>(*config.slots), *config.slot_bytes}; }
 
@@ -35,6 +37,12 @@ size_t least_bound(const std::vector<Facts>& facts) {
     if (f.memory_bytes != 0 && (least == 0 || f.memory_bytes < least)) least = f.memory_bytes;
   }
   return least;
+}
+
+// What connections leave.
+size_t unconnected(const Config& config, size_t ranks) {
+  if (*config.memory_bytes == 0) return SIZE_MAX;
+  return *config.memory_bytes - connected_bytes(ranks, connected_channels(config), slots_of(config));
 }
 
 std::string in_words(const transport::Slots& slots) { return fmt::format("{} slots of {} bytes", slots.credits, slots.bytes); }
@@ -77,9 +85,13 @@ Result<Config> within_memory(Config config, const std::vector<Facts>& facts) {
   return config;
 }
 
+size_t bounce_bytes(const Config& config, size_t ranks) {
+  return unconnected(config, ranks) < 4 * most_bounce_bytes ? 0 : most_bounce_bytes;
+}
+
 size_t scratch_room(const Config& config, size_t ranks) {
-  if (*config.memory_bytes == 0) return SIZE_MAX;
-  return *config.memory_bytes - connected_bytes(ranks, connected_channels(config), slots_of(config));
+  const size_t left = unconnected(config, ranks);
+  return left == SIZE_MAX ? left : left - bounce_bytes(config, ranks);
 }
 
 }  // namespace gyre::engine

@@ -26,6 +26,8 @@ size_t connected_bytes(size_t ranks, size_t channels, const transport::Slots&);
 /// GYRE_MEMORY_BYTES ask for it. The least GYRE_MEMORY_BYTES of all ranks counts, and is in the result. Error: what does not fit, and
 /// what would.
 Result<Config> within_memory(Config, const std::vector<Facts>&);
+/// What a rank's bounce buffer takes: nothing where GYRE_MEMORY_BYTES leaves little.
+size_t bounce_bytes(const Config&, size_t ranks);
 /// What is left for scratch.
 size_t scratch_room(const Config&, size_t ranks);
 

@@ -32,20 +32,21 @@ struct Planned : std::enable_shared_from_this<Planned> {
 
   bool staged() const { return direct && direct->staged; }
   const DirectForm* form(BufferKind kind) const { return direct ? direct->form(kind) : nullptr; }
-  uint64_t hash() const { return staged() ? direct->hash : messages->hash(); }
-  const std::string& text() const { return staged() ? direct->text : messages->text(); }
+  bool bounces() const { return direct && direct->bounces; }
+  uint64_t hash() const { return staged() || bounces() ? direct->hash : messages->hash(); }
+  const std::string& text() const { return staged() || bounces() ? direct->text : messages->text(); }
 };
 
 class Planner {
  public:
-  /// `channels`: on which ranks are connected. `direct`: all ranks are on one host and have a board.
-  Planner(Rank rank, Circumstances circumstances, transport::Slots slots, size_t channels, bool direct, bool crowded)
+  /// `channels`: on which ranks are connected. `board`: null: not all ranks are on one host.
+  Planner(Rank rank, Circumstances circumstances, transport::Slots slots, size_t channels, const transport::Board* board, bool crowded)
       : ranks_(circumstances.ranks),
         slots_(slots),
         channels_(channels),
-        direct_(direct),
+        direct_(board != nullptr),
         circumstances_(std::move(circumstances)),
-        forms_(rank, ranks_, crowded) {}
+        forms_(rank, ranks_, crowded, direct_ ? board->bounce_bytes() : 0) {}
 
   void prefer(const Preference&);
   /// Valid until the next call of this; shared_from_this() keeps it.
@@ -61,7 +62,7 @@ class Planner {
   void say_instead(const Call&, const Choice&);
   Result<std::unique_ptr<Plan>> by_messages(const Call&);
   Result<std::optional<DirectPlan>> directly(const Call&);
-  Result<topo::Price> price(const DirectForm&, const Call&) const;
+  Result<topo::Price> price(const DirectForm&, const Call&, bool bounced) const;
   std::vector<topo::DirectCandidate> direct_candidates(const Planned&, BufferKind) const;
 
   int ranks_;

@@ -56,7 +56,8 @@ class Pricing {
 // What a rank does for its other channels before the last one's first message leaves.
 Tally posts_before(const Profile& profile, const Tally& path) {
   Tally out;
-  out.ends[path.ends[inside] > 0 ? inside : between] = static_cast<int64_t>(profile.channels) - 1;
+  const size_t link = path.ends[inside] > 0 ? inside : between;
+  if (path.ends[link] > 0) out.ends[link] = static_cast<int64_t>(profile.channels) - 1;
   return out;
 }
 

@@ -13,7 +13,7 @@ struct Moved {
   double touched = 0;  // of the ranks' buffers
 };
 
-Moved moved(const schedule::Direct& direct, Rank rank, double block_bytes) {
+Moved moved(const schedule::Direct& direct, Rank rank, double block_bytes, bool bounced) {
   const schedule::Layout& layout = direct.layout;
   const double chunk = block_bytes / layout.chunks;
   Moved out;
@@ -25,6 +25,7 @@ Moved moved(const schedule::Direct& direct, Rank rank, double block_bytes) {
     out.touched += chunk * static_cast<double>(pass.to.size());
   }
   if (direct.staged && layout.has_input(rank)) out.shown += block_bytes * layout.input_blocks();
+  if (bounced) out.touched += 2 * block_bytes * (layout.input_blocks() + layout.output_blocks());
   return out;
 }
 
@@ -39,14 +40,14 @@ double buffer_bytes(const schedule::Layout& layout, double block_bytes) {
 
 }  // namespace
 
-Price price(const schedule::Direct& direct, const DirectCosts& costs, double block_bytes, int processors) {
+Price price(const schedule::Direct& direct, const DirectCosts& costs, double block_bytes, int processors, bool bounced) {
   const schedule::Layout& layout = direct.layout;
   const double each = buffer_bytes(layout, block_bytes) <= costs.cache_bytes ? costs.cached : costs.memory;
   Price busiest;
   Price all;
   size_t awaited = direct.staged ? 0 : static_cast<size_t>(layout.ranks) - 1;  // mapped, all must have come
   for (Rank rank = 0; rank < layout.ranks; ++rank) {
-    const Moved work = moved(direct, rank, block_bytes);
+    const Moved work = moved(direct, rank, block_bytes, bounced);
     awaited = std::max(awaited, work.others.size());
     Price own;
     own.bytes[inside] = work.shown * costs.shown;

@@ -12,13 +12,13 @@
 namespace gyre::topo {
 
 /// What a form costs for blocks of `block_bytes`, between ranks that share so many processors; 0: each has one. In the price's parts,
-/// `bytes[inside]` is what is shown, `computing` what is done on the ranks' buffers.
-Price price(const schedule::Direct&, const DirectCosts&, double block_bytes, int processors);
+/// `bytes[inside]` is what is shown, `computing` what is done on the ranks' buffers. `bounced`: that is done on copies.
+Price price(const schedule::Direct&, const DirectCosts&, double block_bytes, int processors, bool bounced = false);
 
 /// A direct form of a call, beside the candidates that go by messages.
 struct DirectCandidate {
   std::string_view family;  ///< it stands for
-  std::string_view form;    ///< "staged" or "mapped"
+  std::string_view form;    ///< "staged", "mapped" or "bounced"
   Price price;
   std::string refused;  ///< why it has no price; empty: it has
   std::string_view when;

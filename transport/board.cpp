@@ -4,15 +4,16 @@
 
 namespace gyre::transport {
 
-Result<std::unique_ptr<Board>> Board::create(Rank rank, int ranks) {
-  std::unique_ptr<Board> board(new Board(rank, ranks));
-  board->parts_[static_cast<size_t>(rank)].memory = GYRE_TRY(SharedMemory::create(footprint));
+Result<std::unique_ptr<Board>> Board::create(Rank rank, int ranks, size_t bounce_bytes) {
+  std::unique_ptr<Board> board(new Board(rank, ranks, bounce_bytes));
+  board->parts_[static_cast<size_t>(rank)].memory = GYRE_TRY(SharedMemory::create(bounce_at + bounce_bytes));
   return board;
 }
 
 Status Board::open(Rank peer, std::string_view address) {
   auto memory = GYRE_TRY(SharedMemory::open(address));
-  if (memory->bytes() < footprint) return Error{Code::remote, fmt::format("shm: rank {}'s board has {} bytes", peer, memory->bytes())};
+  if (memory->bytes() < bounce_at + bounce_bytes_)
+    return Error{Code::remote, fmt::format("shm: rank {}'s board has {} bytes", peer, memory->bytes())};
   parts_[static_cast<size_t>(peer)].memory = std::move(memory);
   return {};
 }

@@ -1,8 +1,8 @@
 // Where the ranks of one host meet: each has lines that all others read, one per call in turn, with the flag and up to 48 bytes, so that a
-// small call costs one line transfer per pair; room for more behind each line, and for much in fewer slots; and a count of the calls that
-// it is done with.
+// small call costs one line transfer per pair; room for more behind each line, and for much in fewer slots; a bounce buffer, on which
+// others work as on a rank's own memory; and a count of the calls that it is done with.
 //
-//   rank:  | done (64) | line 0: sequence, word, 48 bytes | room 0 (4 KiB) | line 1 … | slot 0 (32 KiB) | slot 1 | … |
+//   rank:  | done (64) | line 0: sequence, word, 48 bytes | room 0 (4 KiB) | line 1 … | slot 0 (32 KiB) | slot 1 | … | bounce buffer |
 //
 // `sequence` is the number of the call, from 1, stored last with release. A line may be written again when every rank is done with the
 // call that it was for, a slot too; there are many lines, so that who waits for nobody (the root of a broadcast) can run ahead while
@@ -33,9 +33,10 @@ class Board {
     std::byte data[line_bytes];
   };
 
-  static Result<std::unique_ptr<Board>> create(Rank rank, int ranks);
+  static Result<std::unique_ptr<Board>> create(Rank rank, int ranks, size_t bounce_bytes = 0);
   /// What a rank's part takes.
-  static size_t part_bytes() { return SharedMemory::footprint(footprint); }
+  static size_t part_bytes(size_t bounce_bytes = 0) { return SharedMemory::footprint(bounce_at + bounce_bytes); }
+  size_t bounce_bytes() const { return bounce_bytes_; }
   std::string address() const { return parts_[static_cast<size_t>(rank_)].memory->address(); }
   /// Maps a peer's part.
   Status open(Rank peer, std::string_view address);
@@ -47,6 +48,8 @@ class Board {
     return bytes <= room_bytes ? reinterpret_cast<std::byte*>(&at(rank, sequence) + 1)
                                : base(rank) + slots_at + (sequence % slots) * slot_bytes;
   }
+  /// A rank's bounce buffer. Free again for it when all others have finished the call that it was for.
+  std::byte* bounce(Rank rank) const { return base(rank) + bounce_at; }
   /// Shows the line to all. `word`: what they must agree on.
   void publish(uint64_t sequence, uint64_t word) {
     Line& line = at(rank_, sequence);
@@ -84,14 +87,16 @@ class Board {
   };
   static constexpr size_t stride = sizeof(Line) + room_bytes;
   static constexpr size_t slots_at = (sizeof(Line) + lines * stride + 4095) / 4096 * 4096;
-  static constexpr size_t footprint = slots_at + slots * slot_bytes;
+  static constexpr size_t bounce_at = slots_at + slots * slot_bytes;
 
-  explicit Board(Rank rank, int ranks) : rank_(rank), parts_(static_cast<size_t>(ranks)) {}
+  explicit Board(Rank rank, int ranks, size_t bounce_bytes)
+      : rank_(rank), bounce_bytes_(bounce_bytes), parts_(static_cast<size_t>(ranks)) {}
   std::byte* base(Rank rank) const { return parts_[static_cast<size_t>(rank)].memory->data(); }
   std::atomic<uint64_t>& done(Rank rank) const { return *reinterpret_cast<std::atomic<uint64_t>*>(base(rank)); }
   Line& at(Rank rank, uint64_t sequence) const { return *reinterpret_cast<Line*>(base(rank) + sizeof(Line) + (sequence % lines) * stride); }
 
   Rank rank_;
+  size_t bounce_bytes_;
   std::vector<Part> parts_;  // by rank
   const Doorbell* bell_ = nullptr;
 };

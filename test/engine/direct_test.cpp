@@ -56,8 +56,8 @@ std::string checked_direct(Communicator& communicator, const Call& call, bool in
 
 using InHeap = test::JobMemory<int32_t, HeapAllocator<int32_t>>;
 using Private = test::JobMemory<int32_t>;
-// Around what fits a line, what is staged at best, and what fits the board.
-const std::vector<size_t> direct_counts{0, 1, 13, 128, 129, 8193, 30011};
+// Around what fits a line, what is staged at best, what fits the board, and (an all-reduce) the bounce buffer.
+const std::vector<size_t> direct_counts{0, 1, 13, 128, 129, 8192, 8193, 30011};
 
 /// All collectives of all roots; `in_heap` says whose buffers lie there.
 std::string direct_right(Communicator& communicator, const std::function<bool(Rank)>& in_heap) {
@@ -82,14 +82,16 @@ std::vector<std::byte, HeapAllocator<std::byte>> heap_bytes(size_t bytes) {
 }
 
 /// All types and operations, on floats that are rounded.
-std::string direct_types_right(Communicator& communicator, size_t count) {
+std::string direct_types_right(Communicator& communicator, size_t count, bool in_heap) {
   for (const DataType type : all_data_types()) {
     for (const ReduceOp op : all_reduce_ops()) {
-      auto data = heap_bytes(count * size_of(type));
-      perf::fill_input(data.data(), count, type, op, communicator.rank(), communicator.size());
-      const Status status = communicator.all_reduce(data.data(), data.data(), count, type, op);
+      auto heap = heap_bytes(in_heap ? count * size_of(type) : 1);
+      std::vector<std::byte> own(count * size_of(type));
+      std::byte* data = in_heap ? heap.data() : own.data();
+      perf::fill_input(data, count, type, op, communicator.rank(), communicator.size());
+      const Status status = communicator.all_reduce(data, data, count, type, op);
       if (!status) return status.error().what;
-      const size_t wrong = perf::count_wrong(data.data(), count, type, op, communicator.size());
+      const size_t wrong = perf::count_wrong(data, count, type, op, communicator.size());
       if (wrong != 0) return fmt::format("{} of {} {} {} wrong", wrong, count, name(type), name(op));
     }
   }
@@ -126,7 +128,9 @@ TEST_CASE("direct all-reduces are right for all types and operations") {
     CHECK(first_wrong(run_ranks(ranks, over_shm, [](Communicator& communicator) {
             std::string wrong;
             for (const size_t count : std::initializer_list<size_t>{7, 600, 20001}) {
-              if (wrong.empty()) wrong = direct_types_right(communicator, count);
+              for (const bool in_heap : {false, true}) {
+                if (wrong.empty()) wrong = direct_types_right(communicator, count, in_heap);
+              }
             }
             return wrong;
           })) == "");
@@ -136,7 +140,7 @@ TEST_CASE("direct all-reduces are right for all types and operations") {
 TEST_CASE("a direct all-reduce gives the same bits on all ranks") {
   for (const bool in_heap : {false, true}) {
     for (const ReduceOp op : {ReduceOp::sum, ReduceOp::avg}) {
-      for (const size_t count : std::initializer_list<size_t>{5, 2000, 40000}) {
+      for (const size_t count : std::initializer_list<size_t>{5, 2000, 40000, 600'000}) {
         const auto words =
             run_ranks(3, over_shm, [&](Communicator& communicator) { return direct_bits(communicator, count, op, in_heap); });
         INFO(count << " " << name(op) << (in_heap ? " in heaps" : ""));
@@ -147,6 +151,24 @@ TEST_CASE("a direct all-reduce gives the same bits on all ranks") {
   }
 }
 
+TEST_CASE("an all-reduce is right at the ends of the sizes that are reduced in copies, by all that it can run") {
+  for (const int ranks : {2, 5}) {
+    CHECK(first_wrong(run_ranks(ranks, over_shm, [](Communicator& communicator) {
+            std::string wrong;
+            for (const size_t count : std::initializer_list<size_t>{8191, 8192, 8193, (1 << 19) - 1, 1 << 19, (1 << 19) + 1}) {
+              const Call call{Collective::all_reduce, count, DataType::int32, ReduceOp::sum, 0};
+              const std::string family = *communicator.algorithm(call);
+              if ((count <= 8192 && family != "one_shot") || (count > 8192 && count <= 1 << 19 && family != "two_shot"))
+                return "not " + family;
+              for (const bool in_place : {false, true}) {
+                if (wrong.empty()) wrong = checked_direct<Private>(communicator, call, in_place);
+              }
+            }
+            return wrong;
+          })) == "");
+  }
+}
+
 TEST_CASE("direct collectives of random kinds and buffers follow each other at once") {
   for (const int ranks : {2, 4}) {
     CHECK(first_wrong(run_ranks(ranks, over_shm, [&](Communicator& communicator) {
@@ -154,7 +176,7 @@ TEST_CASE("direct collectives of random kinds and buffers follow each other at o
             std::string wrong;
             for (int i = 0; i < 400 && wrong.empty(); ++i) {
               const auto collective = static_cast<Collective>(random() % collective_count);
-              const size_t count = random() % (size_t{1} << random() % 14);
+              const size_t count = random() % (size_t{1} << random() % 17);
               const Rank root = rooted(collective) ? static_cast<Rank>(random()) % ranks : 0;
               const bool in_place = random() % 2 == 0 && collective != Collective::all_to_all;
               const auto in_heap = random() % 3;  // all, none, or some
@@ -204,17 +226,21 @@ TEST_CASE("direct calls that differ are an error that names them, on all ranks")
 }
 
 TEST_CASE("a rank that leaves is named by those that wait for it in a direct call") {
-  const auto words = run_ranks(3, over_shm, [&](Communicator& communicator) -> std::string {
-    if (communicator.rank() == 1) return {};
-    auto data = heap_bytes(80000);
-    const Status status = communicator.all_reduce(data.data(), data.data(), 20000, DataType::float32, ReduceOp::sum);
-    return status ? "no error" : status.error().what;
-  });
-  CHECK(contains(words[0], "rank 1 has left"));
-  CHECK(contains(words[2], "rank 1 has left"));
+  for (const bool in_heap : {false, true}) {
+    const auto words = run_ranks(3, over_shm, [&](Communicator& communicator) -> std::string {
+      if (communicator.rank() == 1) return {};
+      auto heap = heap_bytes(80000);
+      std::vector<std::byte> own(80000);
+      std::byte* data = in_heap ? heap.data() : own.data();
+      const Status status = communicator.all_reduce(data, data, 20000, DataType::float32, ReduceOp::sum);
+      return status ? "no error" : status.error().what;
+    });
+    CHECK(contains(words[0], "rank 1 has left"));
+    CHECK(contains(words[2], "rank 1 has left"));
+  }
 }
 
-// Staged, mapped and by messages, of types whose partial sums are wider than their elements among them.
+// Staged, mapped and on copies, of types whose partial sums are wider than their elements among them.
 TEST_CASE("ordered direct reductions are the canonical tree's, wherever the buffers lie") {
   const auto ordered = all_configured({"GYRE_TRANSPORT=shm", "GYRE_NUMERICS=ordered"});
   for (const int ranks : some_ranks) {
@@ -256,7 +282,7 @@ std::string forecast(Communicator& communicator, const Call& call, BufferKind ki
   const auto us = communicator.predicted_us(call, kind);
   std::string out = fmt::format("{} {}", *communicator.algorithm(call, kind), us ? *us > 0 : false);
   const std::string table = communicator.explain(call, kind);
-  for (const char* form : {"staged", "mapped"}) {
+  for (const char* form : {"staged", "mapped", "bounced"}) {
     const size_t at = table.find(form);
     if (at == std::string::npos) continue;
     const std::string row = table.substr(at, table.find('\n', at) - at);
@@ -271,6 +297,7 @@ TEST_CASE("the family, the prediction and the table are of what runs on such buf
     constexpr auto heap = BufferKind::shared_heap;
     const Call small{Collective::all_reduce, 2, DataType::float32, ReduceOp::sum, 0};
     const Call middle{Collective::all_reduce, 8000, DataType::float32, ReduceOp::sum, 0};
+    const Call copied{Collective::all_reduce, 16384, DataType::float32, ReduceOp::sum, 0};
     const Call large{Collective::all_reduce, 1 << 20, DataType::float32, ReduceOp::sum, 0};
     const Call scaled{Collective::all_reduce, 2, DataType::float32, ReduceOp::premul_sum, 0};
     const std::string messages = (*communicator.plan(large))->schedule().family;
@@ -279,6 +306,8 @@ TEST_CASE("the family, the prediction and the table are of what runs on such buf
         {forecast(communicator, small, heap), "one_shot true staged!"},
         {forecast(communicator, middle, ordinary), "one_shot true staged! mapped"},
         {forecast(communicator, middle, heap), "two_shot true staged mapped!"},
+        {forecast(communicator, copied, ordinary), "two_shot true bounced!"},
+        {forecast(communicator, copied, heap), "two_shot true mapped!"},
         {forecast(communicator, large, ordinary), messages + " true mapped"},
         {forecast(communicator, large, heap), "two_shot true mapped!"},
         {forecast(communicator, scaled, heap), (*communicator.plan(scaled))->schedule().family + " true"}};
@@ -286,6 +315,7 @@ TEST_CASE("the family, the prediction and the table are of what runs on such buf
       if (said != right) return fmt::format("'{}' and not '{}'", said, right);
     }
     if (*communicator.predicted_us(large, heap) >= *communicator.predicted_us(large, ordinary)) return "messages are not dearer";
+    if (*communicator.predicted_us(copied, heap) >= *communicator.predicted_us(copied, ordinary)) return "copies are free";
     communicator.prefer({"ring", {}});
     for (const BufferKind kind : {ordinary, heap}) {
       if (const std::string said = forecast(communicator, small, kind); said != "ring true") return "named: " + said;

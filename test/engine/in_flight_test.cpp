@@ -40,7 +40,7 @@ struct Sum {
   std::vector<float> data;
 };
 
-const std::vector<size_t> counts{1, 3000, 100, 400'000, 0, 7};
+const std::vector<size_t> counts{1, 3000, 100, 700'000, 30'000, 0, 7};
 
 std::vector<Sum> filled_sums(const Communicator& communicator) {
   std::vector<Sum> sums(counts.begin(), counts.end());

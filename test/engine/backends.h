@@ -2,10 +2,12 @@
 // its name: the tests "engine over ucx" run it over each of its own transports.
 #pragma once
 #include <cstdlib>
+#include <future>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "test/ranks.h"
 #include "transport/transport.h"
 
 namespace gyre::test {
@@ -18,6 +20,22 @@ inline std::vector<std::string> backends() {
   }
   if (only != nullptr && names.empty()) throw std::runtime_error(std::string("there is no transport ") + only);
   return names;
+}
+
+/// What the ranks of a job over one of them say.
+struct OverBackend {
+  std::string backend;
+  Words words;
+};
+/// A job over each of them, beside each other: for bodies that wait.
+inline std::vector<OverBackend> run_over_backends(int ranks, const RankBody& body) {
+  std::vector<OverBackend> all;
+  for (const std::string& backend : backends()) all.push_back({backend, {}});
+  std::vector<std::future<Words>> jobs;
+  for (const OverBackend& one : all)
+    jobs.push_back(std::async(std::launch::async, run_ranks, ranks, all_configured({"GYRE_TRANSPORT=" + one.backend}), body));
+  for (OverBackend& one : all) one.words = jobs[static_cast<size_t>(&one - all.data())].get();
+  return all;
 }
 
 }  // namespace gyre::test

@@ -35,8 +35,7 @@ std::string all_reduced(Communicator& communicator, size_t count = 1000) {
 /// Each rank's words over every transport, seen by `check(words)`.
 template <class Check>
 void everywhere(int ranks, const test::RankBody& body, Check check) {
-  for (const std::string& backend : test::backends()) {
-    const Words words = run_ranks(ranks, all_configured({"GYRE_TRANSPORT=" + backend}), body);
+  for (const auto& [backend, words] : test::run_over_backends(ranks, body)) {
     for (size_t rank = 0; rank < words.size(); ++rank) {
       INFO(backend << ", rank " << rank << ": " << words[rank]);
       CHECK(check(words[rank]));

@@ -102,12 +102,12 @@ TEST_CASE("what all ranks refuse is no difference", "[transport]") {
 }
 
 TEST_CASE("a rank that waits is told of one that has made another call and left", "[transport]") {
-  for (const std::string& backend : test::backends()) {
-    const Words words = run_ranks(3, all_configured({"GYRE_TRANSPORT=" + backend}), [&](Communicator& communicator) {
-      if (communicator.rank() != 2) return first_error(communicator, {broadcast(2)});
-      std::this_thread::sleep_for(std::chrono::milliseconds(1500));
-      return first_error(communicator, {call(Collective::gather, 0)});
-    });
+  const auto body = [](Communicator& communicator) {
+    if (communicator.rank() != 2) return first_error(communicator, {broadcast(2)});
+    std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+    return first_error(communicator, {call(Collective::gather, 0)});
+  };
+  for (const auto& [backend, words] : test::run_over_backends(3, body)) {
     for (const Rank rank : {0, 1}) {
       INFO(backend << ": " << words[static_cast<size_t>(rank)]);
       CHECK(contains(words[static_cast<size_t>(rank)], "rank 2 had gather"));
@@ -117,12 +117,12 @@ TEST_CASE("a rank that waits is told of one that has made another call and left"
 }
 
 TEST_CASE("a rank that waits for all ranks before a call in which another waits is found", "[transport]") {
-  for (const std::string& backend : test::backends()) {
-    const Words words = run_ranks(2, all_configured({"GYRE_TRANSPORT=" + backend}), [&](Communicator& communicator) {
-      std::string error = first_error(communicator, Program(communicator.rank() == 0 ? 1 : 2, all_reduce));
-      if (const Status all = communicator.bootstrap().barrier(); error.empty() && !all) error = all.error().what;
-      return error;
-    });
+  const auto body = [](Communicator& communicator) {
+    std::string error = first_error(communicator, Program(communicator.rank() == 0 ? 1 : 2, all_reduce));
+    if (const Status all = communicator.bootstrap().barrier(); error.empty() && !all) error = all.error().what;
+    return error;
+  };
+  for (const auto& [backend, words] : test::run_over_backends(2, body)) {
     for (const std::string& word : words) {
       INFO(backend << ": " << word);
       CHECK(contains(word, "calls are in different orders: rank 0 waits for all ranks before call 1, rank 1 waits in it (all_reduce"));
@@ -131,17 +131,17 @@ TEST_CASE("a rank that waits for all ranks before a call in which another waits 
 }
 
 TEST_CASE("a rank that is late is no error", "[transport]") {
-  for (const std::string& backend : test::backends()) {
-    std::vector<std::future<Words>> jobs;  // beside each other, since they wait
-    for (const Rank late : {0, 1, 2}) {
-      const auto body = [late](Communicator& communicator) {
-        std::string error = first_error(communicator, {broadcast(late), all_reduce, broadcast(7)});
-        if (communicator.rank() == late) std::this_thread::sleep_for(std::chrono::milliseconds(2700));
-        return error + first_error(communicator, {broadcast(late), call(Collective::gather, 1), all_reduce});
-      };
-      jobs.push_back(std::async(std::launch::async, run_ranks, 3, all_configured({"GYRE_TRANSPORT=" + backend}), body));
-    }
-    for (auto& job : jobs) CHECK(job.get() == Words{"", "", ""});
+  std::vector<std::future<std::vector<test::OverBackend>>> jobs;
+  for (const Rank late : {0, 1, 2}) {
+    const auto body = [late](Communicator& communicator) {
+      std::string error = first_error(communicator, {broadcast(late), all_reduce, broadcast(7)});
+      if (communicator.rank() == late) std::this_thread::sleep_for(std::chrono::milliseconds(2700));
+      return error + first_error(communicator, {broadcast(late), call(Collective::gather, 1), all_reduce});
+    };
+    jobs.push_back(std::async(std::launch::async, test::run_over_backends, 3, body));
+  }
+  for (auto& job : jobs) {
+    for (const auto& [backend, words] : job.get()) CHECK(words == Words{"", "", ""});
   }
 }
 

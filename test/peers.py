@@ -34,6 +34,13 @@ def ratios_are_of_pairs():
     check(None, all_report.ratio(rounds, "gyre-heap"))
 
 
+def rounds_of_one_hop_count_where_there_are_any():
+    far = [row(1, "mpich", 2), row(1, "gyre", 4, hop=240)]
+    check((0.5, 1), tuple(all_report.ratio(all_report.points(far).popitem()[1], "gyre"))[::3])
+    rows = [*far, row(2, "mpich", 3), row(2, "gyre", 2, hop=60)]
+    check((1.5, 1), tuple(all_report.ratio(all_report.points(rows).popitem()[1], "gyre"))[::3])
+
+
 def bounds_and_wrong_results_are_no_peers():
     rows = [row(1, "mpich", 4), row(1, "bound-mapped", 1), row(1, "openmpi-ob1", 0.1, failure="1 wrong elements"), row(1, "gyre", 2)]
     (rounds,) = all_report.points(rows).values()
@@ -91,7 +98,8 @@ def what_a_round_has():
     check(256 << 20, found[0].sizes[-1])
 
 
-for test in (ratios_are_of_pairs, bounds_and_wrong_results_are_no_peers, a_cell_is_lost_beyond_its_spread_only,
+for test in (ratios_are_of_pairs, rounds_of_one_hop_count_where_there_are_any, bounds_and_wrong_results_are_no_peers,
+             a_cell_is_lost_beyond_its_spread_only,
              the_bound_is_the_larger_one_of_the_same_hop, halves_are_compared_at_as_many_elements,
              a_file_that_was_cut_off_goes_on_after_its_last_whole_round, sizes_end_with_the_largest, what_a_round_has):
     test()

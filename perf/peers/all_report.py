@@ -31,13 +31,14 @@ def is_peer(name):
 
 
 def ratio(rounds, ours):
-    """The fastest peer of a round over ours in the same round."""
-    values = []
+    """The fastest peer of a round over ours in the same round; of rounds in which all had one hop, where there are any."""
+    near, values = [], []
     for of in rounds.values():
-        peers = [row["us"] for name, row in of.items() if is_peer(name)]
+        peers = [row for name, row in of.items() if is_peer(name)]
         if peers and ours in of:
-            values.append(min(peers) / of[ours]["us"])
-    return spread(values)
+            values.append(min(row["us"] for row in peers) / of[ours]["us"])
+            near += values[-1:] if same_hop([*peers, of[ours]]) else []
+    return spread(near or values)
 
 
 def medians(rounds):
@@ -75,7 +76,8 @@ def cell_tables(all_points):
             line = [str(cell.ranks), human(cell.bytes), *[microseconds(us.get(name)) for name in names + ours], best]
             for name in ours:
                 line += texts(ratio(all_points[cell], name))
-            lines.append([*line, str(len(all_points[cell]))])
+            used = ratio(all_points[cell], ours[0]) if ours else None
+            lines.append([*line, f"{used.rounds if used else 0} of {len(all_points[cell])}"])
         head = ["ranks", "size", *names, *ours, "best peer"]
         for name in ours:
             head += ["ratio" if name == "gyre" else "heap ratio", "min..max"]
@@ -179,7 +181,8 @@ def summary(rows):
     """Markdown. Times are medians over rounds, in us; ratio: the fastest peer of a round over gyre in the same round."""
     all_points, references = points(rows), points(rows, only_ours=True)
     return (about(rows) + "\nTimes are medians over rounds, in us. `ratio`: the fastest peer of a round over gyre in the same round, on ordinary "
-            "buffers, its median and\nrange over the rounds; `heap ratio`: on buffers of gyre's shared heap. Above 1 gyre is faster.\n"
+            "buffers, its median and\nrange over the rounds in which a flag took all of them as long from CPU to CPU, where there are any; "
+            "`heap ratio`: on buffers\nof gyre's shared heap. Above 1 gyre is faster.\n"
             "\n## Geometric means\n\n" + means(all_points) +
             "\n## Share of the bound, all-reduce between 2 ranks in shared memory\n\n" + bound_table(all_points) +
             "\n## 16-bit types: rate in elements over float32's\n\n" + halves_table(all_points, references) +

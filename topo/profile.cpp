@@ -37,7 +37,8 @@ bool less(const Tally& a, const Tally& b, Longest measure) {
 }
 
 void take_busiest(std::array<Tally, 2>& busiest, const Tally& work) {
-  const auto messages = [](const Tally& t) { return std::tuple(t.ends[between], t.ends[inside], t.steps); };
+  // Of as many messages the one that writes more inside the node: the other of two such ranks is the busiest by bytes.
+  const auto messages = [](const Tally& t) { return std::tuple(t.ends[between], t.ends[inside], t.steps, t.written[inside]); };
   if (less(busiest[0], work, Longest::processing)) busiest[0] = work;
   if (messages(busiest[1]) < messages(work)) busiest[1] = work;
 }

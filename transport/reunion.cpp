@@ -117,8 +117,10 @@ std::vector<Rank> Reunion::living(std::chrono::milliseconds limit) {
     for (const bootstrap::Address& address : addresses ? *addresses : std::vector<bootstrap::Address>()) {
       UniqueFd fd(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
       if (!fd && errno == EAFNOSUPPORT) continue;
-      if (!fd) lives[rank] = true;  // or may: it can't be asked, and to leave it out would be silent
-      if (!fd) break;
+      if (!fd) {
+        lives[rank] = true;  // or may: it can't be asked, and to leave it out would be silent
+        break;
+      }
       const int rc = ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address.storage), address.length);
       if (rc == 0 || errno == EINPROGRESS || errno == EINTR) knocks.push_back({rank, std::move(fd)});
     }

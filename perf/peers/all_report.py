@@ -74,10 +74,10 @@ def cell_tables(all_points):
             us = medians(all_points[cell])
             best = min((name for name in us if is_peer(name)), key=us.get, default="-")
             line = [str(cell.ranks), human(cell.bytes), *[microseconds(us.get(name)) for name in names + ours], best]
-            for name in ours:
-                line += texts(ratio(all_points[cell], name))
-            used = ratio(all_points[cell], ours[0]) if ours else None
-            lines.append([*line, f"{used.rounds if used else 0} of {len(all_points[cell])}"])
+            ratios = [ratio(all_points[cell], name) for name in ours]
+            for of in ratios:
+                line += texts(of)
+            lines.append([*line, f"{max((of.rounds for of in ratios if of), default=0)} of {len(all_points[cell])}"])
         head = ["ranks", "size", *names, *ours, "best peer"]
         for name in ours:
             head += ["ratio" if name == "gyre" else "heap ratio", "min..max"]

@@ -12,6 +12,7 @@
 #include "engine/direct_plan.h"
 #include "engine/plan.h"
 #include "topo/direct_cost.h"
+#include "transport/board.h"
 
 namespace gyre::engine {
 

@@ -21,7 +21,6 @@ struct Half {
 };
 struct Bfloat16 {
   static constexpr int mantissa_bits = 7, bias = 127;
-  static constexpr float limit = __builtin_inff();
   static constexpr uint16_t first_special = 0x7f80, nan = 0x7fff, sign = 0x8000;
   uint16_t bits;
 };
@@ -84,24 +83,30 @@ GYRE_INLINE uint32_t rounding_power(uint32_t magnitude) {
   return (normal & float_infinity) + (static_cast<uint32_t>(23 - T::mantissa_bits) << 23);
 }
 
+/// The nearest bfloat16 in the upper half, what was rounded away below. Infinity stays, since its last bit is even.
+GYRE_INLINE uint32_t rounded_upper(float value) {
+  const uint32_t bits = float_bits(value);
+  const uint32_t rounded = bits + 0x7fffU + ((bits >> 16) & 1U);
+  return value != value ? bits | 0x7fff0000U : rounded;
+}
+
 /// The nearest number of type T.
 template <Small T>
 GYRE_INLINE T narrow(float value) {
-  constexpr int down = 23 - T::mantissa_bits;
-  constexpr auto limit = __builtin_bit_cast(uint32_t, T::limit);
-  const uint32_t bits = float_bits(value);
-  const uint32_t magnitude = bits & 0x7fffffffU;
-  const uint32_t cut = magnitude < limit ? magnitude : limit;
-  uint32_t result = 0;
   if constexpr (T::bias == 127) {
-    result = (cut + ((1U << (down - 1)) - 1U) + ((cut >> down) & 1U)) >> down;
+    return T{static_cast<uint16_t>(rounded_upper(value) >> 16)};
   } else {
+    constexpr int down = 23 - T::mantissa_bits;
+    constexpr auto limit = __builtin_bit_cast(uint32_t, T::limit);
+    const uint32_t bits = float_bits(value);
+    const uint32_t magnitude = bits & 0x7fffffffU;
+    const uint32_t cut = magnitude < limit ? magnitude : limit;
     const uint32_t power = rounding_power<T>(cut);
     const uint32_t last_bits = float_bits(float_of(cut) + float_of(power)) - power;  // a normal number's leading one included
-    result = (power >> down) - (rounding_power<T>(0) >> down) + last_bits;
+    uint32_t result = (power >> down) - (rounding_power<T>(0) >> down) + last_bits;
+    result |= magnitude > float_infinity ? T::nan : 0U;  // has all bits set; a choice would make g++ put the addition into a branch
+    return T{static_cast<decltype(T::bits)>(result | ((bits >> (32 - 8 * sizeof(T))) & T::sign))};
   }
-  result |= magnitude > float_infinity ? T::nan : 0U;  // has all bits set; a choice would make g++ put the addition into a branch
-  return T{static_cast<decltype(T::bits)>(result | ((bits >> (32 - 8 * sizeof(T))) & T::sign))};
 }
 
 }  // namespace gyre::kernels

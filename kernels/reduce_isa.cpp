@@ -3,6 +3,7 @@
 // call, on processors without these instructions. So no std:: functions, and own ones are in an unnamed namespace or always_inline.
 #include "kernels/reduce_isa.h"
 #include "kernels/avg.h"
+#include "kernels/bfloat16_pair.h"
 #if defined(__F16C__)
 #include "kernels/half_f16c.h"
 #endif
@@ -22,55 +23,46 @@ void combine(void* dst, const void* a, const void* b, size_t count) {
   for (size_t i = 0; i < count; ++i) out[i] = Op{}(left[i], right[i]);
 }
 
+template <>
+void combine<Sum, Bfloat16>(void* dst, const void* a, const void* b, size_t count) {
+  each_pair(static_cast<Bfloat16*>(dst), static_cast<const Bfloat16*>(a), static_cast<const Bfloat16*>(b), count, Sum{});
+}
+
+template <>
+void combine<Prod, Bfloat16>(void* dst, const void* a, const void* b, size_t count) {
+  each_pair(static_cast<Bfloat16*>(dst), static_cast<const Bfloat16*>(a), static_cast<const Bfloat16*>(b), count, Prod{});
+}
+
+#if defined(__F16C__)
+template <>
+void combine<Sum, Half>(void* dst, const void* a, const void* b, size_t count) {
+  each_half(static_cast<Half*>(dst), static_cast<const Half*>(a), static_cast<const Half*>(b), count, Sum{});
+}
+
+template <>
+void combine<Prod, Half>(void* dst, const void* a, const void* b, size_t count) {
+  each_half(static_cast<Half*>(dst), static_cast<const Half*>(a), static_cast<const Half*>(b), count, Prod{});
+}
+#endif
+
 template <class Op, class T>
 void combine_both(void* dst, void* other, const void* a, const void* b, size_t count) {
   auto* out = static_cast<T*>(dst);
   auto* out2 = static_cast<T*>(other);
   const auto* left = static_cast<const T*>(a);
   const auto* right = static_cast<const T*>(b);
-  GYRE_INDEPENDENT
-  for (size_t i = 0; i < count; ++i) out[i] = out2[i] = Op{}(left[i], right[i]);
-}
-
-#if defined(__F16C__)
-template <>
-void combine<Sum, Half>(void* dst, const void* a, const void* b, size_t count) {
-  each_half(static_cast<Half*>(dst), static_cast<const Half*>(a), static_cast<const Half*>(b), count,
-            [](float x, float y) { return x + y; });
-}
-
-template <>
-void combine<Prod, Half>(void* dst, const void* a, const void* b, size_t count) {
-  each_half(static_cast<Half*>(dst), static_cast<const Half*>(a), static_cast<const Half*>(b), count,
-            [](float x, float y) { return x * y; });
-}
-#endif
-
-#if defined(__F16C__)
-// The conversions have no loop that the compiler knows how to store twice: a piece that stays in the first-level cache is copied.
-template <class Op>
-void combine_both_halves(void* dst, void* other, const void* a, const void* b, size_t count) {
-  constexpr size_t piece = 2048;
-  for (size_t at = 0; at < count; at += piece) {
-    const size_t n = count - at < piece ? count - at : piece;
-    auto* out = static_cast<Half*>(dst) + at;
-    auto* out2 = static_cast<Half*>(other) + at;
-    combine<Op, Half>(out, static_cast<const Half*>(a) + at, static_cast<const Half*>(b) + at, n);
+  if constexpr (Small<T>) {  // g++ vectorises no loop that stores these twice: a piece that stays in the first-level cache is copied
+    constexpr size_t piece = 2048;
+    for (size_t at = 0; at < count; at += piece) {
+      const size_t n = count - at < piece ? count - at : piece;
+      combine<Op, T>(out + at, left + at, right + at, n);
+      __builtin_memcpy(out2 + at, out + at, n * sizeof(T));
+    }
+  } else {
     GYRE_INDEPENDENT
-    for (size_t i = 0; i < n; ++i) out2[i] = out[i];
+    for (size_t i = 0; i < count; ++i) out[i] = out2[i] = Op{}(left[i], right[i]);
   }
 }
-
-template <>
-void combine_both<Sum, Half>(void* dst, void* other, const void* a, const void* b, size_t count) {
-  combine_both_halves<Sum>(dst, other, a, b, count);
-}
-
-template <>
-void combine_both<Prod, Half>(void* dst, void* other, const void* a, const void* b, size_t count) {
-  combine_both_halves<Prod>(dst, other, a, b, count);
-}
-#endif
 
 template <class T>
 GYRE_INLINE typename Scalar<T>::Type scalar_of(Factor factor) {

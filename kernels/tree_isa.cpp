@@ -1,5 +1,6 @@
 // The loops of tree_kernels.h, compiled once for each instruction set with GYRE_ISA as its name; reduce_isa.cpp says what must not be here.
 #include "kernels/avg.h"
+#include "kernels/bfloat16_pair.h"
 #include "kernels/reduce_isa.h"
 #if defined(__F16C__)
 #include "kernels/half_f16c.h"
@@ -54,12 +55,34 @@ GYRE_INLINE Partial<S> fold(const S* const* from, size_t i, Partial<S> s) {
   }
 }
 
-#if defined(__F16C__)
 template <class A, class B>
 inline constexpr bool same = false;
 template <class A>
 inline constexpr bool same<A, A> = true;
 
+/// Over the one or the other of each pair.
+template <class Op, size_t n, bool scaled, float half(uint32_t)>
+GYRE_INLINE float fold_pairs(const Pair* const* from, size_t i, float s) {
+  if constexpr (n == 1) {
+    return scaled ? half(from[0][i]) * s : half(from[0][i]);
+  } else {
+    return Op{}(fold_pairs<Op, n / 2, scaled, half>(from, i, s), fold_pairs<Op, n / 2, scaled, half>(from + n / 2, i, s));
+  }
+}
+
+/// As much of arrays of bfloat16 as pairs are; how much.
+template <class Op, size_t n, bool scaled>
+GYRE_INLINE size_t pairs(Bfloat16* out, const Bfloat16* const* sources, size_t count, float s) {
+  const Pair* from[n];
+  for (size_t k = 0; k < n; ++k) from[k] = reinterpret_cast<const Pair*>(sources[k]);
+  auto* to = reinterpret_cast<Pair*>(out);
+  GYRE_INDEPENDENT
+  for (size_t i = 0; i < count / 2; ++i)
+    to[i] = pair_of(fold_pairs<Op, n, scaled, upper>(from, i, s), fold_pairs<Op, n, scaled, lower>(from, i, s));
+  return count - count % 2;
+}
+
+#if defined(__F16C__)
 GYRE_INLINE void load_block(float* out, const Half* in) { widen_block(out, in); }
 GYRE_INLINE void load_block(float* out, const float* in) {
   for (size_t k = 0; k < half_block; ++k) out[k] = in[k];
@@ -102,6 +125,7 @@ void tree(void* dst, const void* const* sources, size_t count, Factor factor) {
   auto* out = static_cast<D*>(dst);
   const auto s = multiplier<Partial<S>>(factor);
   size_t i = 0;
+  if constexpr (same<S, Bfloat16> && same<D, Bfloat16>) i = pairs<Op, n, scaled>(out, from, count, s);
 #if defined(__F16C__)
   if constexpr (same<S, Half> || same<D, Half>) i = blocks<Op, n, scaled>(out, from, count, s);
 #endif

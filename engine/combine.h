@@ -17,9 +17,10 @@ struct Source {
   schedule::Form form = schedule::Form::part;  ///< looked at in ordered numerics only
 };
 
-/// Up to so many bytes in all, what goes to a peer through slots is written past the caches. More leaves the caches anyway, and would
-/// cross the memory's bus once more.
-inline constexpr size_t most_away_bytes = 1 << 20;
+/// A message of so many bytes is written to a peer's slots past the caches: in the cache each line would first come back from where the
+/// peer has read it, up to eight times as slowly where that is another cache. Not where ranks share processors: whoever reads it may be
+/// the next on this one.
+inline constexpr size_t away_from = 8192, never_away = SIZE_MAX;
 
 struct Sink {
   std::byte* data = nullptr;

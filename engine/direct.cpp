@@ -23,10 +23,11 @@ std::vector<Rank> others(Rank rank, int ranks) {
 
 }  // namespace
 
-Direct::Direct(Rank rank, std::unique_ptr<Board> board, int spins)
+Direct::Direct(Rank rank, std::unique_ptr<Board> board, int spins, size_t from)
     : rank_(rank),
       board_(std::move(board)),
       spins_(spins),
+      away_from_(from),
       others_(others(rank, board_->ranks())),
       memory_(board_->ranks()),
       passes_(rank, board_->ranks()),
@@ -86,13 +87,19 @@ bool Direct::show() {
   if (!soon([&] { return (line = board_->line(sequence_, beside)) != nullptr; })) return false;
   const RankMemory& own = reachable_[static_cast<size_t>(rank_)];
   if (!plan_->mapped) {
-    kernels::copy_away(in <= Board::line_bytes ? line->data : board_->beside(rank_, sequence_, in), own.input, in);
+    show_copy(in <= Board::line_bytes ? line->data : board_->beside(rank_, sequence_, in), own.input, in);
   } else {
     show_places(*line);
   }
-  kernels::fence_away();
+  if (plan_->mapped) kernels::fence_away();  // what the user's program may have written past the caches, and others will read
   board_->publish(sequence_, call_.word);
   return true;
+}
+
+void Direct::show_copy(std::byte* to, const std::byte* input, size_t bytes) const {
+  if (bytes < away_from_) return kernels::copy(to, input, bytes);
+  kernels::copy_away(to, input, bytes);
+  kernels::fence_away();
 }
 
 void Direct::show_places(Board::Line& line) {
@@ -112,7 +119,7 @@ void Direct::show_places(Board::Line& line) {
     shown.has_news = memory_.tell(0, 0, *news) ? 1 : 0;
     if (plan_->bounces) kernels::copy(board_->bounce(rank_), own.input, in);
   } else {
-    kernels::copy_away(board_->beside(rank_, sequence_, in), own.input, in);
+    show_copy(board_->beside(rank_, sequence_, in), own.input, in);
   }
   std::memcpy(line.data, &shown, sizeof shown);
 }

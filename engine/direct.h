@@ -22,8 +22,8 @@ namespace gyre::engine {
 
 class Direct final : public Work {
  public:
-  /// `spins`: how often a rank looks for its peers before it lets others be looked after.
-  Direct(Rank rank, std::unique_ptr<transport::Board> board, int spins);
+  /// `spins`: how often a rank looks for its peers before it lets others be looked after. `from`: away_from, or never_away.
+  Direct(Rank rank, std::unique_ptr<transport::Board> board, int spins, size_t from);
 
   /// Groups that run between the collectives; it must outlive this.
   void between(const Work& groups) { groups_ = &groups; }
@@ -53,6 +53,7 @@ class Direct final : public Work {
 
   bool show();
   void show_places(transport::Board::Line&);
+  void show_copy(std::byte* to, const std::byte* input, size_t bytes) const;
   bool meet();
   bool leave();
   template <class Ready>
@@ -69,6 +70,7 @@ class Direct final : public Work {
   Rank rank_;
   std::unique_ptr<transport::Board> board_;
   int spins_;
+  size_t away_from_;
   std::vector<Rank> others_;
   DirectMemory memory_;
   Passes passes_;

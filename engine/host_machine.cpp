@@ -8,8 +8,8 @@ using schedule::Buffer;
 using schedule::Chunks;
 using schedule::Step;
 
-HostMachine::HostMachine(Rank rank, uint32_t channel, uint32_t strand, std::vector<transport::Fifo*> fifos)
-    : rank_(rank), channel_(channel), strand_(strand), fifos_(std::move(fifos)), posting_(fifos_) {
+HostMachine::HostMachine(Rank rank, uint32_t channel, uint32_t strand, std::vector<transport::Fifo*> fifos, size_t from)
+    : rank_(rank), channel_(channel), strand_(strand), fifos_(std::move(fifos)), away_from_(from), posting_(fifos_) {
   sources_.reserve(fifos_.size() + 1);
   pieces_.reserve(fifos_.size() + 1);
   sinks_.reserve(fifos_.size() + 1);
@@ -17,7 +17,6 @@ HostMachine::HostMachine(Rank rank, uint32_t channel, uint32_t strand, std::vect
 
 void HostMachine::bind(const Plan& plan, uint64_t word, const Buffers& buffers, std::byte* scratch) {
   const Call& call = plan.call();
-  away_ = call.count * size_of(call.type) <= most_away_bytes;
   const int ranks = plan.schedule().ranks;
   plan_ = &plan;
   program_ = &plan.schedule().program(rank_, channel_, strand_);
@@ -100,7 +99,8 @@ void HostMachine::compute(const Step& step) {
     if (step.dst.present()) sinks_.push_back({address(step.dst, piece(step.dst, i)), false});
     for (const Rank peer : plan_->schedule().peers(step.to)) {
       transport::Fifo& out = fifo(peer);
-      if (!from_memory(step, out)) sinks_.push_back({out.reserve(sent_bytes_) + offset * plan_->width(fact.value), away_ && !out.posted()});
+      if (from_memory(step, out)) continue;
+      sinks_.push_back({out.reserve(sent_bytes_) + offset * plan_->width(fact.value), sent_bytes_ >= away_from_ && !out.posted()});
     }
     if (!sinks_.empty()) combine_(pieces_, sinks_, p.count, fact, step.association);
     offset += p.count;

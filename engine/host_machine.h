@@ -14,7 +14,8 @@ namespace gyre::engine {
 class HostMachine {
  public:
   /// `fifos`: of the channel, by peer rank, null for this rank itself.
-  HostMachine(Rank rank, uint32_t channel, uint32_t strand, std::vector<transport::Fifo*> fifos);
+  /// `from`: bytes of a message from which on it is written past the caches (away_from).
+  HostMachine(Rank rank, uint32_t channel, uint32_t strand, std::vector<transport::Fifo*> fifos, size_t from);
 
   /// Prepares a run. `word` travels with every message and must arrive with every message. `scratch`: Plan::scratch_bytes().
   void bind(const Plan& plan, uint64_t word, const Buffers& buffers, std::byte* scratch);
@@ -63,6 +64,7 @@ class HostMachine {
   uint32_t channel_;
   uint32_t strand_;
   std::vector<transport::Fifo*> fifos_;
+  size_t away_from_;
   Posting posting_;
   Combine combine_;
 
@@ -70,7 +72,6 @@ class HostMachine {
   const schedule::Program* program_ = nullptr;
   const schedule::Fact* facts_ = nullptr;
   uint64_t word_ = 0;
-  bool away_ = false;           // slots are written past the caches
   std::byte* buffers_[3] = {};  // input (never written), output, scratch
 
   schedule::Position position_;

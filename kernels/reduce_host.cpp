@@ -22,9 +22,6 @@ struct Choice {
   Tables tables;
 };
 
-// Below, the lines taken back cost less than the way past the caches.
-constexpr size_t away_from = 8192;
-
 #if defined(__x86_64__)
 // clang 14 does not know it by name; a virtual machine may hide it from a processor that has it.
 bool has_f16c() {
@@ -126,10 +123,7 @@ void copy(void* dst, const void* src, size_t bytes) {
   if (bytes != 0) std::memcpy(dst, src, bytes);  // the pointers of an empty copy may be null
 }
 
-void copy_away(void* dst, const void* src, size_t bytes) {
-  if (bytes < away_from) return copy(dst, src, bytes);
-  choice().tables.copy_away(dst, src, bytes);
-}
+void copy_away(void* dst, const void* src, size_t bytes) { choice().tables.copy_away(dst, src, bytes); }
 
 void fence_away() {
 #if defined(__x86_64__)

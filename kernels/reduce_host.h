@@ -45,8 +45,8 @@ double avg_scalar(DataType, int ranks);
 Factor factor_of(DataType, uint64_t bits);
 
 void copy(void* dst, const void* src, size_t bytes);
-/// Copies to memory that another processor has read and will read next, such as a slot of a connection: past the caches where that pays,
-/// since to write there in the cache would first take every line back from the other's. fence_away() before the other is told.
+/// Copies past the caches, to memory that another processor has read and will read next, such as a slot of a connection: to write there
+/// in the cache would first take every line back from the other's. fence_away() before the other is told.
 void copy_away(void* dst, const void* src, size_t bytes);
 void fence_away();
 

@@ -64,6 +64,12 @@ struct Config {
       "default",
       "What the bits of a reduction of floats depend on; default: inputs, job and options; ordered: the ranks' inputs, and nothing else.",
       {"default", "ordered"}};
+  Number attach{"GYRE_ATTACH",
+                1,
+                "1: two ranks of a host read large blocks straight from each other's buffers, where the kernel lets them; 0: they do not.",
+                {},
+                0,
+                1};
   Word wait{
       "GYRE_WAIT",
       "auto",
@@ -114,7 +120,7 @@ struct Config {
   template <class Self, class Visit>
   static void for_each(Self& self, Visit& visit) {
     visit(self.transport), visit(self.algorithm), visit(self.grid), visit(self.constants), visit(self.slot_bytes), visit(self.slots),
-        visit(self.memory_bytes), visit(self.channels), visit(self.numerics), visit(self.wait), visit(self.log);
+        visit(self.memory_bytes), visit(self.channels), visit(self.numerics), visit(self.attach), visit(self.wait), visit(self.log);
     visit(self.hostid), visit(self.rank), visit(self.size), visit(self.root), visit(self.timeout), visit(self.deadline),
         visit(self.peer_timeout), visit(self.stats), visit(self.stats_seconds), visit(self.fallback), visit(self.ib_confirm),
         visit(self.pinned_bytes);

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "engine/choice.h"
 #include "engine/network.h"
+#include "transport/bootstrap_wire.h"
 
 namespace gyre::engine {
 namespace {
@@ -138,9 +139,29 @@ Status open_boards(transport::Board& board, Rank own, const std::vector<std::str
   return {};
 }
 
+// Every rank's process, where all can reach all.
+Result<std::vector<transport::Attached>> attach(Bootstrap& bootstrap, bool wanted) {
+  std::string own;
+  if (wanted) transport::bootstrap::put(own, transport::ProcessAddress::self());
+  const auto addresses = GYRE_TRY(bootstrap.all_gather(own));
+  std::vector<transport::Attached> all;
+  for (Rank peer = 0; wanted && peer < bootstrap.size(); ++peer) {
+    std::string_view rest = addresses[static_cast<size_t>(peer)];
+    const auto address = transport::bootstrap::take<transport::ProcessAddress>(rest);
+    if (!address) break;  // it does not want to
+    const auto process = transport::Attached::open(*address);
+    if (!process) log::info("rank {}'s memory is not attached to: {}", peer, process.error().what);
+    if (!process) break;
+    all.push_back(*process);
+  }
+  if (!GYRE_TRY(all_have(bootstrap, all.size() == addresses.size()))) all.clear();
+  return all;
+}
+
 }  // namespace
 
-Result<std::unique_ptr<transport::Board>> open_board(Bootstrap& bootstrap, const Connections& connections, size_t bounce_bytes) {
+Result<std::unique_ptr<transport::Board>> open_board(Bootstrap& bootstrap, const Connections& connections, const Config& config,
+                                                     size_t bounce_bytes) {
   const auto& transports = connections.transports;
   const Rank own = bootstrap.rank();
   const auto ranks = static_cast<Rank>(transports.size());
@@ -156,7 +177,8 @@ Result<std::unique_ptr<transport::Board>> open_board(Bootstrap& bootstrap, const
   if (std::any_of(boards.begin(), boards.end(), [](const std::string& a) { return a.empty(); })) return std::unique_ptr<transport::Board>();
   const Status opened = open_boards(*board, own, boards);
   if (!opened) log::warn("no board: {}", opened.error().what);
-  if (!GYRE_TRY(all_have(bootstrap, static_cast<bool>(opened)))) board.reset();
+  if (!GYRE_TRY(all_have(bootstrap, static_cast<bool>(opened)))) return std::unique_ptr<transport::Board>();
+  board->attach(GYRE_TRY(attach(bootstrap, *config.attach != 0)));
   return board;
 }
 

@@ -24,7 +24,8 @@ struct Connections {
 Result<Connections> connect_ranks(transport::Bootstrap&, const Config&, const std::vector<Facts>&);
 /// Called by all ranks. What peers of this host wake this rank with, and it them; null: none.
 Result<std::unique_ptr<transport::Doorbell>> open_doorbell(transport::Bootstrap&, const Connections&);
-/// Called by all ranks. A board for ranks that are all joined by shm; none on any of them where they are not, or one can't open it.
-Result<std::unique_ptr<transport::Board>> open_board(transport::Bootstrap&, const Connections&, size_t bounce_bytes);
+/// Called by all ranks. A board for ranks that are all joined by shm; none on any of them where they are not, or one can't open it. It
+/// reaches all ranks' ordinary memory where the kernel lets all ranks, and GYRE_ATTACH.
+Result<std::unique_ptr<transport::Board>> open_board(transport::Bootstrap&, const Connections&, const Config&, size_t bounce_bytes);
 
 }  // namespace gyre::engine

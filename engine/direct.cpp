@@ -41,12 +41,12 @@ void Direct::bind(const DirectPlan& plan, const Identity& call, const Buffers& b
   call_ = call;
   element_ = size_of(plan.call.type);
   output_ = static_cast<std::byte*>(buffers.output);
-  reachable_[static_cast<size_t>(rank_)] = {static_cast<const std::byte*>(buffers.input), output_};
+  reachable_[static_cast<size_t>(rank_)] = {static_cast<const std::byte*>(buffers.input), output_, nullptr};
   ++sequence_;
   stage_ = Stage::show;
   awaited_ = plan.mapped ? &others_ : &plan.staged->reached;  // where there is a choice, all must see of all what they can
   next_ = 0;
-  declined_ = bounced_ = false;
+  declined_ = bounced_ = attached_ = false;
   all_in_heaps_ = plan.mapped.has_value();
   any_in_heap_ = false;
   stranger_ = -1;
@@ -117,7 +117,7 @@ void Direct::show_places(Board::Line& line) {
     shown.has_news = memory_.tell(shown.input_segment, shown.output_segment, *news) ? 1 : 0;
   } else if (!plan_->staged) {
     shown.has_news = memory_.tell(0, 0, *news) ? 1 : 0;
-    if (plan_->bounces) kernels::copy(board_->bounce(rank_), own.input, in);
+    if (plan_->ordinary == topo::BufferAccess::bounced) kernels::copy(board_->bounce(rank_), own.input, in);
   } else {
     show_copy(board_->beside(rank_, sequence_, in), own.input, in);
   }
@@ -142,7 +142,7 @@ bool Direct::look(Rank peer, const Board::Line& line) {
     return false;
   }
   const size_t in = input_bytes(peer);
-  reachable_[index] = {!plan_->mapped && in <= Board::line_bytes ? line.data : board_->beside(peer, sequence_, in), nullptr};
+  reachable_[index] = {!plan_->mapped && in <= Board::line_bytes ? line.data : board_->beside(peer, sequence_, in), nullptr, nullptr};
   if (!plan_->mapped) return true;
   Shown& shown = shown_[index];
   std::memcpy(&shown, line.data, sizeof shown);
@@ -154,19 +154,34 @@ bool Direct::look(Rank peer, const Board::Line& line) {
 
 // False: a peer's memory can't be mapped.
 bool Direct::decide() {
+  attached_ = !all_in_heaps_ && plan_->ordinary == topo::BufferAccess::attached;
   // Where only some lie in heaps, those have shown no copy.
-  form_ = any_in_heap_ && !all_in_heaps_ ? nullptr : plan_->form(all_in_heaps_ ? BufferKind::shared_heap : BufferKind::ordinary);
+  const bool shown = all_in_heaps_ || !any_in_heap_ || attached_;
+  form_ = shown ? plan_->form(all_in_heaps_ ? BufferKind::shared_heap : BufferKind::ordinary) : nullptr;
   declined_ = form_ == nullptr;
-  bounced_ = !declined_ && !all_in_heaps_ && !form_->schedule->staged;
+  bounced_ = !declined_ && !all_in_heaps_ && !attached_ && !form_->schedule->staged;
   if (bounced_) bounce();
+  if (attached_) attach();
   if (declined_ || (all_in_heaps_ && !reach())) return declined_;
   awaited_ = &form_->users;
-  passes_.run(*plan_, *form_, reachable_);
-  return true;
+  if (passes_.run(*plan_, *form_, reachable_)) return true;
+  stranger_ = passes_.other();
+  wrong_ = passes_.error();
+  return false;
+}
+
+void Direct::attach() {
+  for (const Rank peer : form_->reached) {
+    const auto index = static_cast<size_t>(peer);
+    const Shown& shown = shown_[index];
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): of another process
+    reachable_[index] = {reinterpret_cast<std::byte*>(shown.input), reinterpret_cast<std::byte*>(shown.output), &board_->attached()[index]};
+  }
 }
 
 void Direct::bounce() {
-  for (Rank rank = 0; rank < board_->ranks(); ++rank) reachable_[static_cast<size_t>(rank)] = {board_->bounce(rank), board_->bounce(rank)};
+  for (Rank rank = 0; rank < board_->ranks(); ++rank)
+    reachable_[static_cast<size_t>(rank)] = {board_->bounce(rank), board_->bounce(rank), nullptr};
 }
 
 bool Direct::reach() {
@@ -198,7 +213,7 @@ bool Direct::leave() {
 }
 
 bool Direct::released() {
-  if (plan_ == nullptr || !plan_->mapped || !any_in_heap_) return true;
+  if (plan_ == nullptr || !plan_->mapped || !(any_in_heap_ || plan_->ordinary == topo::BufferAccess::attached)) return true;
   return std::all_of(plan_->mapped->users.begin(), plan_->mapped->users.end(),
                      [&](Rank user) { return board_->finished(user, sequence_); });
 }

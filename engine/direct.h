@@ -3,7 +3,8 @@
 //
 // Mapped, when everybody's buffers lie in shared heaps: each rank does its share of the work on everybody's memory, and waits until all
 // have. Staged, when everybody has shown a copy: each rank reads the others' and writes its own output. Bounced, when nobody's buffers lie
-// there and inputs are too large to be read by everybody: as mapped, on copies. Else all decline, and messages carry the call; those
+// there and inputs are too large to be read by everybody: as mapped, on copies. Attached, when not everybody's do: a rank reads the other's
+// buffer by a system call, and waits until its own is read. Else all decline, and messages carry the call; those
 // outside heaps have copied in vain then.
 //
 // Used by one thread; a run allocates nothing, but for memory that a call names for the first time. It must not know how to wait.
@@ -62,6 +63,7 @@ class Direct final : public Work {
   bool decide();
   bool reach();
   void bounce();
+  void attach();
   Status map(Rank peer);
   size_t bytes(uint32_t blocks) const { return blocks * plan_->call.count * element_; }
   size_t input_bytes(Rank rank) const { return layout_.has_input(rank) ? bytes(layout_.input_blocks()) : 0; }
@@ -85,7 +87,7 @@ class Direct final : public Work {
   Stage stage_ = Stage::done;
   const std::vector<Rank>* awaited_ = nullptr;
   size_t next_ = 0;  // of those
-  bool declined_ = false, bounced_ = false;
+  bool declined_ = false, bounced_ = false, attached_ = false;
   std::byte* output_ = nullptr;
   bool all_in_heaps_ = true, any_in_heap_ = false;
   Rank stranger_ = -1;

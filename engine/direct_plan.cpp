@@ -17,6 +17,8 @@ using schedule::Spot;
 
 namespace {
 
+constexpr size_t least_attached = 64 << 10, most_attached = 4 << 20;  // bytes of a block
+
 // Whose passes read or write this rank's memory, itself left out.
 std::vector<Rank> users(const schedule::Direct& direct, Rank rank) {
   std::vector<Rank> found;
@@ -45,7 +47,7 @@ std::vector<Rank> reached(const std::vector<Pass>& passes, Rank rank) {
 
 const DirectForm* DirectPlan::form(BufferKind kind) const {
   if (mapped && kind == BufferKind::shared_heap) return &*mapped;
-  return staged ? &*staged : bounces ? &*mapped : nullptr;
+  return staged ? &*staged : ordinary ? &*mapped : nullptr;
 }
 
 Result<DirectForm> DirectForms::form(const Call& call, bool staged) {
@@ -68,13 +70,23 @@ Result<DirectForm> DirectForms::form(const Call& call, bool staged) {
   return form;
 }
 
+// How two_shot runs on buffers outside heaps: on copies where much is computed; by system calls where two ranks read a block each, until
+// these leave the caches. More ranks, and broadcasts, are as fast or faster by messages (perf/results/2026-11-23-attach).
+std::optional<topo::BufferAccess> DirectForms::ordinary(const Call& call, size_t input_bytes) const {
+  if (call.collective == Collective::all_reduce && input_bytes <= bounce_bytes_) return topo::BufferAccess::bounced;
+  const size_t block = call.count * size_of(call.type);
+  const bool reads = call.collective == Collective::all_gather || call.collective == Collective::all_to_all;
+  if (attached_ && ranks_ == 2 && reads && block >= least_attached && block <= most_attached) return topo::BufferAccess::attached;
+  return {};
+}
+
 Result<DirectPlan> DirectForms::plan(const Call& any, bool ordered, bool may_stage, bool may_map) {
-  DirectPlan plan{normal(any), {}, 0, ordered, {}, {}};
+  DirectPlan plan{normal(any), {}, 0, ordered, {}, {}, {}};
   const Layout layout = engine::layout(plan.call, ranks_);
   const size_t bytes = layout.input_blocks() * plan.call.count * size_of(plan.call.type);
   if (may_stage && bytes <= transport::Board::slot_bytes) plan.staged = GYRE_TRY(form(plan.call, true));
   if (may_map && (!plan.staged || bytes > staged_at_best_)) plan.mapped = GYRE_TRY(form(plan.call, false));
-  plan.bounces = plan.mapped && !plan.staged && plan.call.collective == Collective::all_reduce && bytes <= bounce_bytes_;
+  if (plan.mapped && !plan.staged) plan.ordinary = ordinary(plan.call, bytes);
   plan.text = in_words(plan.call, plan.staged ? "one_shot" : "two_shot");
   plan.hash = mix(fnv1a(plan.text));
   return plan;

@@ -10,6 +10,7 @@
 
 #include "engine/arguments.h"
 #include "schedule/direct.h"
+#include "topo/direct_cost.h"
 
 namespace gyre::engine {
 
@@ -28,7 +29,8 @@ struct DirectPlan {
   bool ordered = false;              ///< reductions are by the canonical tree
   std::optional<DirectForm> staged;  ///< none: inputs do not fit the board
   std::optional<DirectForm> mapped;  ///< none: not worth a second meeting
-  bool bounces = false;              ///< mapped runs on copies where no rank's buffers lie in heaps
+  std::optional<topo::BufferAccess>
+      ordinary;  ///< how mapped runs where no rank's buffers lie in heaps, or, attached, not all do; none: it does not
 
   /// The form that runs where all ranks' buffers lie so; null: messages carry the call.
   const DirectForm* form(BufferKind) const;
@@ -37,19 +39,21 @@ struct DirectPlan {
 /// Forms with their proofs, by collective and root.
 class DirectForms {
  public:
-  /// `crowded`: ranks share processors, so that a second meeting costs them much.
-  DirectForms(Rank rank, int ranks, bool crowded, size_t bounce_bytes)
-      : rank_(rank), ranks_(ranks), staged_at_best_(crowded ? 8192 : 512), bounce_bytes_(bounce_bytes) {}
+  /// `crowded`: ranks share processors, so that a second meeting costs them much. `attached`: they reach each other's ordinary memory.
+  DirectForms(Rank rank, int ranks, bool crowded, size_t bounce_bytes, bool attached)
+      : rank_(rank), ranks_(ranks), staged_at_best_(crowded ? 8192 : 512), bounce_bytes_(bounce_bytes), attached_(attached) {}
   /// Error: Code::internal, a form does not compute the collective.
   Result<DirectPlan> plan(const Call&, bool ordered, bool may_stage, bool may_map);
 
  private:
   Result<DirectForm> form(const Call&, bool staged);
+  std::optional<topo::BufferAccess> ordinary(const Call&, size_t input_bytes) const;
 
   Rank rank_;
   int ranks_;
   size_t staged_at_best_;  // bytes of input, up to which a copy is shown even where it could be mapped
   size_t bounce_bytes_;    // of each rank's bounce buffer
+  bool attached_;
   std::map<std::tuple<Collective, Rank, bool>, std::shared_ptr<const schedule::Direct>> proven_;
 };
 

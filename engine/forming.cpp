@@ -59,7 +59,7 @@ Result<std::unique_ptr<Communicator>> Communicator::form(std::unique_ptr<transpo
   auto reunion = GYRE_TRY(transport::Reunion::open(*bootstrap, facts[own].host));
   auto connections = GYRE_TRY(connect_ranks(*bootstrap, config, facts));
   auto doorbell = GYRE_TRY(open_doorbell(*bootstrap, connections));
-  auto board = GYRE_TRY(open_board(*bootstrap, connections, bounce_bytes(config, facts.size())));
+  auto board = GYRE_TRY(open_board(*bootstrap, connections, config, bounce_bytes(config, facts.size())));
   if (board != nullptr && doorbell != nullptr) board->rings(*doorbell);
   const bool crowded = host_load(facts, bootstrap->rank()).crowded;
   return std::unique_ptr<Communicator>(new Communicator({std::move(bootstrap), given, config, *std::move(circumstances), std::move(reunion),

@@ -2,7 +2,7 @@
 
 namespace gyre::engine {
 
-void Passes::run(const DirectPlan& plan, const DirectForm& form, std::span<const RankMemory> memory) {
+bool Passes::run(const DirectPlan& plan, const DirectForm& form, std::span<const RankMemory> memory) {
   const Call& call = plan.call;
   const size_t element = size_of(call.type);
   combine_.bind(call.type, call.op, ranks_, 0, plan.ordered);
@@ -20,10 +20,19 @@ void Passes::run(const DirectPlan& plan, const DirectForm& form, std::span<const
       combine_.whole(sources_, sinks_, count);
       continue;
     }
+    const Rank source = pass.from.front().rank;
+    if (const transport::Attached* process = memory[static_cast<size_t>(source)].process; process != nullptr) {
+      const Status read = process->read(sinks_[0], reinterpret_cast<uintptr_t>(sources_[0]), count * element);
+      if (read) continue;
+      other_ = source;
+      error_ = read.error();
+      return false;
+    }
     for (std::byte* sink : sinks_) {
       if (sink != sources_[0]) kernels::copy(sink, sources_[0], count * element);
     }
   }
+  return true;
 }
 
 }  // namespace gyre::engine

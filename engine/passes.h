@@ -1,26 +1,32 @@
 // Makes a rank's passes of a direct form (schedule/direct.h) on memory that it reaches. Used by one thread. It must not know: boards, when
 // memory is ready.
 #pragma once
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "engine/combine.h"
 #include "engine/direct_plan.h"
+#include "transport/attach.h"
 
 namespace gyre::engine {
 
-/// The buffers of a rank, by their addresses here.
+/// The buffers of a rank, by their addresses here, or in the process that they are attached of.
 struct RankMemory {
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
+  const transport::Attached* process = nullptr;
 };
 
 class Passes {
  public:
   Passes(Rank rank, int ranks) : rank_(rank), ranks_(ranks) {}
 
-  /// `memory`: by rank, of all that the form reaches.
-  void run(const DirectPlan&, const DirectForm&, std::span<const RankMemory> memory);
+  /// `memory`: by rank, of all that the form reaches; attached only where passes copy it to their own. False: other() can't be reached,
+  /// with error().
+  bool run(const DirectPlan&, const DirectForm&, std::span<const RankMemory> memory);
+  Rank other() const { return other_; }
+  const Error& error() const { return *error_; }
 
  private:
   Rank rank_;
@@ -28,6 +34,8 @@ class Passes {
   Combine combine_;
   std::vector<const std::byte*> sources_;
   std::vector<std::byte*> sinks_;
+  Rank other_ = -1;
+  std::optional<Error> error_;
 };
 
 }  // namespace gyre::engine

@@ -13,7 +13,9 @@ namespace {
 constexpr size_t plans_kept = 64;
 
 std::string_view family_of(const DirectForm& form) { return form.schedule->staged ? "one_shot" : "two_shot"; }
-bool bounces(const DirectForm& form, BufferKind kind) { return !form.schedule->staged && kind == BufferKind::ordinary; }
+topo::BufferAccess access(const DirectPlan& plan, BufferKind kind) {
+  return kind == BufferKind::ordinary ? plan.ordinary.value_or(topo::BufferAccess::heap) : topo::BufferAccess::heap;
+}
 
 }  // namespace
 
@@ -99,8 +101,7 @@ void Planner::prefer(const Preference& preference) {
 
 Result<double> Planner::predicted_us(const Call& call, BufferKind kind) {
   const Planned* found = GYRE_TRY(planned(call));
-  if (const DirectForm* form = found->form(kind); form != nullptr)
-    return GYRE_TRY(price(*form, found->call, bounces(*form, kind))).seconds * 1e6;
+  if (const DirectForm* form = found->form(kind); form != nullptr) return GYRE_TRY(price(*form, *found->direct, kind)).seconds * 1e6;
   const Plan* chosen = GYRE_TRY(plan(call));
   const topo::Query asked = query(circumstances_, chosen->call());
   const auto& profile = profiles_.of(chosen->schedule().family, chosen->shape(), asked.placement);
@@ -108,11 +109,11 @@ Result<double> Planner::predicted_us(const Call& call, BufferKind kind) {
   return topo::price(*profile, asked.costs, asked.block_bytes, asked.cutting).seconds * 1e6;
 }
 
-Result<topo::Price> Planner::price(const DirectForm& form, const Call& call, bool bounced) const {
+Result<topo::Price> Planner::price(const DirectForm& form, const DirectPlan& plan, BufferKind kind) const {
   const topo::Costs& costs = circumstances_.costs;
   if (!costs.direct) return Error{Code::invalid_usage, "the constants have no costs of ranks that reach each other's memory"};
-  const auto block_bytes = static_cast<double>(call.count * size_of(call.type));
-  return topo::price(*form.schedule, *costs.direct, block_bytes, costs.processors_per_node, bounced);
+  const auto block_bytes = static_cast<double>(plan.call.count * size_of(plan.call.type));
+  return topo::price(*form.schedule, *costs.direct, block_bytes, costs.processors_per_node, access(plan, kind));
 }
 
 std::vector<topo::DirectCandidate> Planner::direct_candidates(const Planned& planned, BufferKind kind) const {
@@ -121,11 +122,10 @@ std::vector<topo::DirectCandidate> Planner::direct_candidates(const Planned& pla
   for (const auto* form : {&planned.direct->staged, &planned.direct->mapped}) {
     if (!*form) continue;
     const bool staged = (*form)->schedule->staged;
-    const bool bounced = planned.bounces() && bounces(**form, kind);
-    topo::DirectCandidate out{family_of(**form), staged ? "staged" : bounced ? "bounced" : "mapped", {}, {}, "runs"};
+    topo::DirectCandidate out{family_of(**form), staged ? "staged" : topo::name(access(*planned.direct, kind)), {}, {}, "runs"};
     if (&**form != planned.form(kind))
       out.when = staged ? "runs where no buffer is of the shared heap" : "runs where all buffers are of the shared heap";
-    const auto priced = price(**form, planned.call, bounced);
+    const auto priced = price(**form, *planned.direct, kind);
     if (priced) {
       out.price = *priced;
     } else {

@@ -33,9 +33,9 @@ struct Planned : std::enable_shared_from_this<Planned> {
 
   bool staged() const { return direct && direct->staged; }
   const DirectForm* form(BufferKind kind) const { return direct ? direct->form(kind) : nullptr; }
-  bool bounces() const { return direct && direct->bounces; }
-  uint64_t hash() const { return staged() || bounces() ? direct->hash : messages->hash(); }
-  const std::string& text() const { return staged() || bounces() ? direct->text : messages->text(); }
+  bool ordinary() const { return direct && direct->ordinary; }
+  uint64_t hash() const { return staged() || ordinary() ? direct->hash : messages->hash(); }
+  const std::string& text() const { return staged() || ordinary() ? direct->text : messages->text(); }
 };
 
 class Planner {
@@ -47,7 +47,7 @@ class Planner {
         channels_(channels),
         direct_(board != nullptr),
         circumstances_(std::move(circumstances)),
-        forms_(rank, ranks_, crowded, direct_ ? board->bounce_bytes() : 0) {}
+        forms_(rank, ranks_, crowded, direct_ ? board->bounce_bytes() : 0, direct_ && !board->attached().empty()) {}
 
   void prefer(const Preference&);
   /// Valid until the next call of this; shared_from_this() keeps it.
@@ -63,7 +63,7 @@ class Planner {
   void say_instead(const Call&, const Choice&);
   Result<std::unique_ptr<Plan>> by_messages(const Call&);
   Result<std::optional<DirectPlan>> directly(const Call&);
-  Result<topo::Price> price(const DirectForm&, const Call&, bool bounced) const;
+  Result<topo::Price> price(const DirectForm&, const DirectPlan&, BufferKind) const;
   std::vector<topo::DirectCandidate> direct_candidates(const Planned&, BufferKind) const;
 
   int ranks_;

@@ -2,25 +2,19 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cstring>
 #include <fstream>
 
 #include "base/hash.h"
+#include "transport/attach.h"
 
 namespace gyre::plugin {
 namespace {
 
 constexpr size_t max_name = 256;
 constexpr uint64_t protocol = 1;
-
-// What a peer looks for in our memory.
-const uint64_t& probe() {
-  static const uint64_t value = random_number();
-  return value;
-}
 
 uint64_t file_id(const char* path) {
   struct stat info {};
@@ -75,9 +69,10 @@ Identity Identity::self(std::string_view device) {
   self.pids = file_id("/proc/self/ns/pid");
   self.ipc = file_id("/proc/self/ns/ipc");
   self.shm = file_id("/dev/shm");
-  self.probe_address = reinterpret_cast<uintptr_t>(&probe());
-  self.probe_value = probe();
-  self.pid = static_cast<uint32_t>(getpid());
+  const auto memory = transport::ProcessAddress::self();
+  self.probe_address = memory.at;
+  self.probe_value = memory.word;
+  self.pid = static_cast<uint32_t>(memory.pid);
   self.name = fmt::format("{}, process {}, {}", host, self.pid, device);
   return self;
 }
@@ -89,10 +84,7 @@ bool Identity::shares_memory_with(const Identity& other) const {
 
 bool Identity::may_read(const Identity& other) const {
   if (!shares_memory_with(other) || pids == 0 || pids != other.pids) return false;
-  uint64_t found = 0;
-  iovec here{&found, sizeof found};
-  iovec there{reinterpret_cast<void*>(other.probe_address), sizeof found};  // NOLINT(performance-no-int-to-ptr): another process's
-  return process_vm_readv(static_cast<pid_t>(other.pid), &here, 1, &there, 1, 0) == sizeof found && found == other.probe_value;
+  return static_cast<bool>(transport::Attached::open({other.pid, other.probe_address, other.probe_value}));
 }
 
 std::string encode(const Hello& hello) { return encode_fixed(hello.from, hello.cookie, hello.number, 0); }

@@ -110,8 +110,8 @@ Result<schedule::RankCosts> rank(const Object& from) {
 }
 
 Result<DirectCosts> direct(const Object& from) {
-  GYRE_TRY(from.only(
-      {"meeting_us", "peer_us", "leaving_us", "shown_ns_per_byte", "cached_ns_per_byte", "cache_bytes", "memory_ns_per_byte", "origin"}));
+  GYRE_TRY(from.only({"meeting_us", "peer_us", "leaving_us", "shown_ns_per_byte", "cached_ns_per_byte", "cache_bytes", "memory_ns_per_byte",
+                      "attaching_us", "attached_ns_per_byte", "origin"}));
   DirectCosts out;
   out.meeting = GYRE_TRY(from.number("meeting_us", per_us));
   out.peer = GYRE_TRY(from.number("peer_us", per_us));
@@ -120,6 +120,8 @@ Result<DirectCosts> direct(const Object& from) {
   out.cached = GYRE_TRY(from.number("cached_ns_per_byte", per_ns));
   out.cache_bytes = GYRE_TRY(from.number("cache_bytes", 1));
   out.memory = GYRE_TRY(from.number("memory_ns_per_byte", per_ns));
+  out.attaching = GYRE_TRY(from.number("attaching_us", per_us));
+  out.attached = GYRE_TRY(from.number("attached_ns_per_byte", per_ns));
   return out;
 }
 

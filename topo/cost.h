@@ -20,6 +20,8 @@ struct DirectCosts {
   double cached = 0;       ///< seconds per byte read or written of ranks' buffers, where all of these fit the caches
   double cache_bytes = 0;  ///< what fits
   double memory = 0;       ///< seconds per byte where they do not
+  double attaching = 0;    ///< seconds to begin a copy from another process's ordinary memory
+  double attached = 0;     ///< seconds per byte of it, beside reading and writing
 };
 
 /// What things cost on a machine. Links by kind (topo/profile.h); their `port_of` is not looked at.

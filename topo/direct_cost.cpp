@@ -9,11 +9,13 @@ namespace {
 // What a rank waits for, and bytes that it moves.
 struct Moved {
   std::set<Rank> others;
-  double shown = 0;    // to the board, and from it where others have shown
-  double touched = 0;  // of the ranks' buffers
+  double shown = 0;     // to the board, and from it where others have shown
+  double touched = 0;   // of the ranks' buffers
+  double attached = 0;  // of those, read by system calls
+  double calls = 0;     // of the system
 };
 
-Moved moved(const schedule::Direct& direct, Rank rank, double block_bytes, bool bounced) {
+Moved moved(const schedule::Direct& direct, Rank rank, double block_bytes, BufferAccess access) {
   const schedule::Layout& layout = direct.layout;
   const double chunk = block_bytes / layout.chunks;
   Moved out;
@@ -23,9 +25,12 @@ Moved moved(const schedule::Direct& direct, Rank rank, double block_bytes, bool 
       if (from.rank != rank) out.others.insert(from.rank);
     }
     out.touched += chunk * static_cast<double>(pass.to.size());
+    if (pass.from.front().rank == rank) continue;
+    out.calls += 1;
+    out.attached += chunk;
   }
   if (direct.staged && layout.has_input(rank)) out.shown += block_bytes * layout.input_blocks();
-  if (bounced) out.touched += 2 * block_bytes * (layout.input_blocks() + layout.output_blocks());
+  if (access == BufferAccess::bounced) out.touched += 2 * block_bytes * (layout.input_blocks() + layout.output_blocks());
   return out;
 }
 
@@ -40,18 +45,24 @@ double buffer_bytes(const schedule::Layout& layout, double block_bytes) {
 
 }  // namespace
 
-Price price(const schedule::Direct& direct, const DirectCosts& costs, double block_bytes, int processors, bool bounced) {
+std::string_view name(BufferAccess access) {
+  static constexpr std::string_view names[] = {"mapped", "bounced", "attached"};
+  return names[static_cast<size_t>(access)];
+}
+
+Price price(const schedule::Direct& direct, const DirectCosts& costs, double block_bytes, int processors, BufferAccess access) {
   const schedule::Layout& layout = direct.layout;
   const double each = buffer_bytes(layout, block_bytes) <= costs.cache_bytes ? costs.cached : costs.memory;
   Price busiest;
   Price all;
   size_t awaited = direct.staged ? 0 : static_cast<size_t>(layout.ranks) - 1;  // mapped, all must have come
   for (Rank rank = 0; rank < layout.ranks; ++rank) {
-    const Moved work = moved(direct, rank, block_bytes, bounced);
+    const Moved work = moved(direct, rank, block_bytes, access);
     awaited = std::max(awaited, work.others.size());
     Price own;
     own.bytes[inside] = work.shown * costs.shown;
     own.computing = work.touched * each;
+    if (access == BufferAccess::attached) own.computing += work.calls * costs.attaching + work.attached * costs.attached;
     own.seconds = own.bytes[inside] + own.computing;
     if (own.seconds > busiest.seconds) busiest = own;
     all.bytes[inside] += own.bytes[inside];

@@ -11,14 +11,19 @@
 
 namespace gyre::topo {
 
+/// How ranks reach each other's buffers: in shared heaps, by copies of these, or by system calls
+/// that read them.
+enum class BufferAccess : uint8_t { heap, bounced, attached };
+std::string_view name(BufferAccess);
+
 /// What a form costs for blocks of `block_bytes`, between ranks that share so many processors; 0: each has one. In the price's parts,
-/// `bytes[inside]` is what is shown, `computing` what is done on the ranks' buffers. `bounced`: that is done on copies.
-Price price(const schedule::Direct&, const DirectCosts&, double block_bytes, int processors, bool bounced = false);
+/// `bytes[inside]` is what is shown, `computing` what is done on the ranks' buffers.
+Price price(const schedule::Direct&, const DirectCosts&, double block_bytes, int processors, BufferAccess access = BufferAccess::heap);
 
 /// A direct form of a call, beside the candidates that go by messages.
 struct DirectCandidate {
   std::string_view family;  ///< it stands for
-  std::string_view form;    ///< "staged", "mapped" or "bounced"
+  std::string_view form;    ///< "staged", "mapped", "bounced" or "attached"
   Price price;
   std::string refused;  ///< why it has no price; empty: it has
   std::string_view when;

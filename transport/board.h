@@ -12,9 +12,11 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/types.h"
+#include "transport/attach.h"
 #include "transport/doorbell.h"
 #include "transport/shared_memory.h"
 
@@ -76,6 +78,9 @@ class Board {
     part.done = done(peer).load(std::memory_order_acquire);
     return part.done >= sequence;
   }
+  /// What reaches the ordinary memory of all ranks, by rank; empty: not all can.
+  void attach(std::vector<Attached> processes) { attached_ = std::move(processes); }
+  const std::vector<Attached>& attached() const { return attached_; }
   /// From now on publish() and finish() wake by it who waits for that; it must outlive this.
   void rings(const Doorbell& bell) { bell_ = &bell; }
   int ranks() const { return static_cast<int>(parts_.size()); }
@@ -98,6 +103,7 @@ class Board {
   Rank rank_;
   size_t bounce_bytes_;
   std::vector<Part> parts_;  // by rank
+  std::vector<Attached> attached_;
   const Doorbell* bell_ = nullptr;
 };
 

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <sys/mman.h>
+
 #include <barrier>
 #include <filesystem>
 #include <fstream>
@@ -240,6 +242,44 @@ TEST_CASE("a rank that leaves is named by those that wait for it in a direct cal
   }
 }
 
+TEST_CASE("two ranks read large blocks straight from each other's buffers, unless one does not want to") {
+  for (const Rank unwilling : {-1, 1}) {
+    const auto configs = [&](Rank rank) {
+      return test::configured({"GYRE_TRANSPORT=shm", rank == unwilling ? "GYRE_ATTACH=0" : "GYRE_ATTACH=1"});
+    };
+    CHECK(first_wrong(run_ranks(2, configs, [&](Communicator& communicator) {
+            std::string wrong;
+            for (const Collective collective : {Collective::all_gather, Collective::all_to_all, Collective::broadcast}) {
+              for (const size_t count : std::initializer_list<size_t>{16383, 16384, 100003, 1 << 20, (1 << 20) + 1}) {
+                const Call call{collective, count, DataType::int32, ReduceOp::sum, 0};
+                const bool straight = *communicator.algorithm(call) == "two_shot";
+                const bool large = collective != Collective::broadcast && count >= 16384 && count <= 1 << 20;
+                if (straight != (unwilling < 0 && large)) return fmt::format("{} of {}: {}", name(collective), count, straight);
+                if (wrong.empty()) wrong = checked_direct<Private>(communicator, call, collective != Collective::all_to_all);
+              }
+            }
+            return wrong;
+          })) == "");
+  }
+}
+
+TEST_CASE("a buffer that is not there is an error on both ranks where it is read straight") {
+  const auto words = run_ranks(2, over_shm, [](Communicator& communicator) -> std::string {
+    constexpr size_t bytes = 1 << 20;
+    auto* all = static_cast<std::byte*>(::mmap(nullptr, 2 * bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    if (communicator.rank() == 1) ::mprotect(all + bytes, bytes, PROT_NONE);  // its own block
+    const Call call{Collective::all_gather, bytes, DataType::int8, ReduceOp::sum, 0};
+    const Status status = communicator.run(call, all + static_cast<size_t>(communicator.rank()) * bytes, all);
+    ::munmap(all, 2 * bytes);
+    return status ? "no error" : status.error().what;
+  });
+  for (const std::string& said : words) {
+    INFO(said);
+    CHECK(contains(said, "Bad address, 1048576 bytes left"));
+  }
+  CHECK(contains(words[0], "waiting to reach rank 1's memory"));
+}
+
 // Staged, mapped and on copies, of types whose partial sums are wider than their elements among them.
 TEST_CASE("ordered direct reductions are the canonical tree's, wherever the buffers lie") {
   const auto ordered = all_configured({"GYRE_TRANSPORT=shm", "GYRE_NUMERICS=ordered"});
@@ -282,7 +322,7 @@ std::string forecast(Communicator& communicator, const Call& call, BufferKind ki
   const auto us = communicator.predicted_us(call, kind);
   std::string out = fmt::format("{} {}", *communicator.algorithm(call, kind), us ? *us > 0 : false);
   const std::string table = communicator.explain(call, kind);
-  for (const char* form : {"staged", "mapped", "bounced"}) {
+  for (const char* form : {"staged", "mapped", "bounced", "attached"}) {
     const size_t at = table.find(form);
     if (at == std::string::npos) continue;
     const std::string row = table.substr(at, table.find('\n', at) - at);
@@ -299,6 +339,7 @@ TEST_CASE("the family, the prediction and the table are of what runs on such buf
     const Call middle{Collective::all_reduce, 8000, DataType::float32, ReduceOp::sum, 0};
     const Call copied{Collective::all_reduce, 16384, DataType::float32, ReduceOp::sum, 0};
     const Call large{Collective::all_reduce, 1 << 20, DataType::float32, ReduceOp::sum, 0};
+    const Call gathered{Collective::all_gather, 1 << 18, DataType::float32, ReduceOp::sum, 0};
     const Call scaled{Collective::all_reduce, 2, DataType::float32, ReduceOp::premul_sum, 0};
     const std::string messages = (*communicator.plan(large))->schedule().family;
     const std::vector<std::pair<std::string, std::string>> pairs{
@@ -310,6 +351,8 @@ TEST_CASE("the family, the prediction and the table are of what runs on such buf
         {forecast(communicator, copied, heap), "two_shot true mapped!"},
         {forecast(communicator, large, ordinary), messages + " true mapped"},
         {forecast(communicator, large, heap), "two_shot true mapped!"},
+        {forecast(communicator, gathered, ordinary), "two_shot true attached!"},
+        {forecast(communicator, gathered, heap), "two_shot true mapped!"},
         {forecast(communicator, scaled, heap), (*communicator.plan(scaled))->schedule().family + " true"}};
     for (const auto& [said, right] : pairs) {
       if (said != right) return fmt::format("'{}' and not '{}'", said, right);

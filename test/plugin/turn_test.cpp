@@ -2,6 +2,7 @@
 #include "plugin/turn.h"
 
 #include <functional>
+#include <mutex>
 #include <thread>
 
 #include "test/catch.h"

@@ -12,7 +12,8 @@ using namespace gyre::topo;
 
 namespace {
 
-constexpr DirectCosts prices{.meeting = 100, .peer = 10, .leaving = 5, .shown = 3, .cached = 1, .cache_bytes = 4000, .memory = 7};
+constexpr DirectCosts prices{
+    .meeting = 100, .peer = 10, .leaving = 5, .shown = 3, .cached = 1, .cache_bytes = 4000, .memory = 7, .attaching = 50, .attached = 2};
 
 schedule::Direct staged(Collective collective, int ranks) { return schedule::staged({collective, ranks, 0, 1}); }
 schedule::Direct mapped(Collective collective, int ranks) { return schedule::mapped({collective, ranks, 0, 1}); }
@@ -43,6 +44,15 @@ TEST_CASE("the busiest rank counts, or where processors are shared the work of a
   CHECK(price(gather, prices, 100, 4).computing == price(gather, prices, 100, 0).computing);
   CHECK(price(gather, prices, 100, 1).computing == 4 * (100 + 100));
   CHECK(price(gather, prices, 100, 2).computing == 4 * (100 + 100) / 2);
+}
+
+TEST_CASE("attached, a copy from another rank's buffer is a system call, and on copies each block moves twice more") {
+  const auto price_of = [](Collective collective, BufferAccess access) {
+    return price(mapped(collective, 4), prices, 100, 0, access).computing;
+  };
+  CHECK(price_of(Collective::all_gather, BufferAccess::heap) == 4 * 200);
+  CHECK(price_of(Collective::all_gather, BufferAccess::attached) == 4 * 200 + 3 * (50 + 100 * 2));
+  CHECK(price_of(Collective::all_reduce, BufferAccess::bounced) == (4 + 4) * 25 + 2 * 200);
 }
 
 TEST_CASE("buffers that fit no cache cost what memory prices") {
@@ -80,12 +90,13 @@ TEST_CASE("constants: direct forms' are read, and older files that have none are
   };
   constexpr auto one =
       R"("direct":{"d":{"meeting_us":1,"peer_us":2,"leaving_us":7,"shown_ns_per_byte":3,"cached_ns_per_byte":4,"cache_bytes":5,
-    "memory_ns_per_byte":6,"origin":{"machine":"","date":"","command":"","note":"guessed"}}},)";
+    "memory_ns_per_byte":6,"attaching_us":8,"attached_ns_per_byte":9,"origin":{"machine":"","date":"","command":"","note":"guessed"}}},)";
   const auto read = with(one, R"("direct":"d",)");
   REQUIRE(read);
   const DirectCosts d = read->machine("m")->direct.value();
   CHECK((d.meeting == Approx(1e-6) && d.peer == Approx(2e-6) && d.leaving == Approx(7e-6) && d.shown == Approx(3e-9) &&
          d.cached == Approx(4e-9)));
+  CHECK((d.attaching == Approx(8e-6) && d.attached == Approx(9e-9)));
   CHECK((d.cache_bytes == 5 && d.memory == Approx(6e-9) && read->origins.at("direct.d") == "guessed"));
   CHECK_FALSE(with("", "")->machine("m")->direct);
   CHECK(with("", R"("direct":"d",)").error().what == R"(my.json: machines.m.direct = "d": there is no such entry in "direct")");

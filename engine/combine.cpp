@@ -7,7 +7,8 @@ namespace gyre::engine {
 void Combine::bind(DataType type, ReduceOp op, int ranks, uint64_t scalar, bool ordered) {
   arithmetic_ = &kernels::arithmetic(type, op);
   element_ = size_of(type);
-  factor_ = op == ReduceOp::premul_sum ? kernels::factor_of(type, scalar) : kernels::Factor{kernels::avg_scalar(type, ranks), 1};
+  if (op == ReduceOp::premul_sum) factor_ = kernels::factor_of(type, scalar);
+  if (op == ReduceOp::avg) factor_ = {kernels::avg_scalar(type, ranks), 1};
   ranks_ = static_cast<uint64_t>(ranks);
   ordered_ = ordered;
   if (!ordered) return;

@@ -5,11 +5,13 @@ namespace gyre::engine {
 bool Passes::run(const DirectPlan& plan, const DirectForm& form, std::span<const RankMemory> memory) {
   const Call& call = plan.call;
   const size_t element = size_of(call.type);
-  combine_.bind(call.type, call.op, ranks_, 0, plan.ordered);
+  if (reduces(call.collective)) combine_.bind(call.type, call.op, ranks_, 0, plan.ordered);
   const uint32_t chunks = form.schedule->layout.chunks;
-  const auto offset = [&](uint32_t chunk) { return (chunk / chunks * call.count + form.bounds[chunk % chunks]) * element; };
+  const auto offset = [&](uint32_t chunk) {
+    return (chunks == 1 ? chunk * call.count : chunk / chunks * call.count + form.bounds[chunk % chunks]) * element;
+  };
   for (const schedule::Pass& pass : form.schedule->passes[static_cast<size_t>(rank_)]) {
-    const uint32_t piece = pass.to.front().chunk % chunks;
+    const uint32_t piece = chunks == 1 ? 0 : pass.to.front().chunk % chunks;
     const size_t count = form.bounds[piece + 1] - form.bounds[piece];
     if (count == 0) continue;
     sources_.clear();

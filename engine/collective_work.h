@@ -36,6 +36,11 @@ class CollectiveWork final : public Work {
   /// True when no rank reads or writes this rank's memory any more, whatever became of the call.
   bool released() { return direct_ == nullptr || direct_->released(); }
 
+  /// After a run that failed, before the user has the memory again.
+  void take_back() {
+    if (direct_ != nullptr) direct_->take_back();
+  }
+
   Moved move() override {
     if (!directly_) return machines_.move();
     const Moved moved = direct_->move();

@@ -18,8 +18,8 @@ struct Source {
 };
 
 /// A message of so many bytes is written to a peer's slots past the caches: in the cache each line would first come back from where the
-/// peer has read it, up to eight times as slowly where that is another cache. Not where ranks share processors: whoever reads it may be
-/// the next on this one.
+/// peer has read it, up to ten times as slowly where that is far away (perf/results/2026-11-23-slots). Not where ranks share processors:
+/// whoever reads it may be the next on this one.
 inline constexpr size_t away_from = 8192, never_away = SIZE_MAX;
 
 struct Sink {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/hash.h"
+#include "engine/combine.h"
 
 namespace gyre::engine {
 namespace {
@@ -181,6 +182,7 @@ Error Communicator::refused(uint64_t number, Error why) {
 // Messages may still be under way from and to the user's memory, and end only with the connections: before the user has it back.
 Error Communicator::give_up(const Error& error) {
   broken_ = error;
+  collective_.take_back();
   // Memory that others have mapped can't be taken from them; those that live are done with it soon, or learn of the error.
   const auto limit = std::chrono::steady_clock::now() + release_time;
   while (!collective_.released() && std::chrono::steady_clock::now() < limit) std::this_thread::yield();

@@ -76,7 +76,8 @@ class Communicator {
   void prefer(const Preference& preference) { planner_.prefer(preference); }
   /// The schedule of messages that the next such call would run.
   Result<const Plan*> plan(const Call& call) { return planner_.plan(call); }
-  /// The family that the next such call would run, or that its direct form stands for: "one_shot" staged, "two_shot" mapped.
+  /// The family that the next such call would run, or that its direct form stands for: "one_shot" staged, "two_shot" mapped, also on
+  /// copies, and read straight.
   Result<std::string> algorithm(const Call& call, BufferKind kind = BufferKind::ordinary) { return planner_.algorithm(call, kind); }
   /// What that costs by the constants, in microseconds. Error: the constants have no price of a direct form.
   Result<double> predicted_us(const Call& call, BufferKind kind = BufferKind::ordinary) { return planner_.predicted_us(call, kind); }

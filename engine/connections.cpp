@@ -139,9 +139,10 @@ Status open_boards(transport::Board& board, Rank own, const std::vector<std::str
   return {};
 }
 
-// Every rank's process, where all can reach all.
+// The processes of both ranks of two, where each can reach the other: more ranks have no use for it (direct_plan.cpp).
 Result<std::vector<transport::Attached>> attach(Bootstrap& bootstrap, bool wanted) {
   std::string own;
+  if (bootstrap.size() != 2) return std::vector<transport::Attached>();
   if (wanted) transport::bootstrap::put(own, transport::ProcessAddress::self());
   const auto addresses = GYRE_TRY(bootstrap.all_gather(own));
   std::vector<transport::Attached> all;

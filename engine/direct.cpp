@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 
+#include "base/log.h"
 #include "engine/wait.h"
 
 namespace gyre::engine {
@@ -46,7 +48,7 @@ void Direct::bind(const DirectPlan& plan, const Identity& call, const Buffers& b
   stage_ = Stage::show;
   awaited_ = plan.mapped ? &others_ : &plan.staged->reached;  // where there is a choice, all must see of all what they can
   next_ = 0;
-  declined_ = bounced_ = attached_ = false;
+  declined_ = bounced_ = attached_ = refuses_ = false;
   all_in_heaps_ = plan.mapped.has_value();
   any_in_heap_ = false;
   stranger_ = -1;
@@ -68,11 +70,17 @@ Work::Moved Direct::move() {
   const size_t from = next_;
   if (stage_ == Stage::show && show()) stage_ = Stage::meet;
   if (stage_ == Stage::meet && meet() && decide()) {
-    board_->finish(sequence_);
-    stage_ = declined_ || form_->schedule->staged ? Stage::done : Stage::leave;
+    const bool ends = declined_ || form_->schedule->staged;
+    if (ends)
+      board_->finish(sequence_);
+    else
+      board_->finish_reading(sequence_, refuses_);
+    stage_ = ends ? Stage::done : Stage::leave;
     next_ = 0;
   }
   if (stage_ == Stage::leave && leave()) {
+    declined_ = refuses_;
+    for (const Rank peer : *awaited_) declined_ = declined_ || board_->refused(peer, sequence_);
     if (bounced_) kernels::copy(output_, board_->bounce(rank_), output_bytes(rank_));
     stage_ = Stage::done;
   }
@@ -164,10 +172,15 @@ bool Direct::decide() {
   if (attached_) attach();
   if (declined_ || (all_in_heaps_ && !reach())) return declined_;
   awaited_ = &form_->users;
-  if (passes_.run(*plan_, *form_, reachable_)) return true;
-  stranger_ = passes_.other();
-  wrong_ = passes_.error();
-  return false;
+  const Status read = passes_.run(*plan_, *form_, reachable_);
+  refuses_ = !read;
+  if (!read) say_unreadable(read.error());
+  return true;
+}
+
+// The kernel reads no memory of devices, and none that another program keeps from it.
+void Direct::say_unreadable(const Error& error) const {
+  log::info("rank {}: a buffer of another rank can't be read straight, messages carry the call: {}", rank_, error.what);
 }
 
 void Direct::attach() {
@@ -213,9 +226,13 @@ bool Direct::leave() {
 }
 
 bool Direct::released() {
-  if (plan_ == nullptr || !plan_->mapped || !(any_in_heap_ || plan_->ordinary == topo::BufferAccess::attached)) return true;
+  if (plan_ == nullptr || stage_ == Stage::show || !plan_->mapped || !any_in_heap_) return true;
   return std::all_of(plan_->mapped->users.begin(), plan_->mapped->users.end(),
                      [&](Rank user) { return board_->finished(user, sequence_); });
+}
+
+void Direct::take_back() {
+  if (plan_ != nullptr && stage_ == Stage::leave) board_->finish(sequence_ - 1);
 }
 
 std::vector<Rank> Direct::awaited() const {

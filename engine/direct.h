@@ -4,8 +4,8 @@
 // Mapped, when everybody's buffers lie in shared heaps: each rank does its share of the work on everybody's memory, and waits until all
 // have. Staged, when everybody has shown a copy: each rank reads the others' and writes its own output. Bounced, when nobody's buffers lie
 // there and inputs are too large to be read by everybody: as mapped, on copies. Attached, when not everybody's do: a rank reads the other's
-// buffer by a system call, and waits until its own is read. Else all decline, and messages carry the call; those
-// outside heaps have copied in vain then.
+// buffer by a system call, and waits until its own is read; where one can't, both decline after that. Else all decline, and messages carry
+// the call; those outside heaps have copied in vain then.
 //
 // Used by one thread; a run allocates nothing, but for memory that a call names for the first time. It must not know how to wait.
 #pragma once
@@ -33,6 +33,9 @@ class Direct final : public Work {
   bool declined() const { return declined_; }
   /// After a run that failed: no other rank touches this rank's memory any more, as far as it says so.
   bool released();
+  /// After a run that failed: a rank that comes to it late never finds this rank done with it, and so does not take for its result what it
+  /// reads here from now on.
+  void take_back();
 
   Moved move() override;
   Rank stranger() const override { return stranger_; }
@@ -62,6 +65,7 @@ class Direct final : public Work {
   bool look(Rank peer, const transport::Board::Line&);
   bool decide();
   bool reach();
+  void say_unreadable(const Error&) const;
   void bounce();
   void attach();
   Status map(Rank peer);
@@ -87,7 +91,7 @@ class Direct final : public Work {
   Stage stage_ = Stage::done;
   const std::vector<Rank>* awaited_ = nullptr;
   size_t next_ = 0;  // of those
-  bool declined_ = false, bounced_ = false, attached_ = false;
+  bool declined_ = false, bounced_ = false, attached_ = false, refuses_ = false;
   std::byte* output_ = nullptr;
   bool all_in_heaps_ = true, any_in_heap_ = false;
   Rank stranger_ = -1;

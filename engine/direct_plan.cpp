@@ -81,7 +81,7 @@ std::optional<topo::BufferAccess> DirectForms::ordinary(const Call& call, size_t
 }
 
 Result<DirectPlan> DirectForms::plan(const Call& any, bool ordered, bool may_stage, bool may_map) {
-  DirectPlan plan{normal(any), {}, 0, ordered, {}, {}, {}};
+  DirectPlan plan{normal(any), {}, 0, ordered, {}, {}};
   const Layout layout = engine::layout(plan.call, ranks_);
   const size_t bytes = layout.input_blocks() * plan.call.count * size_of(plan.call.type);
   if (may_stage && bytes <= transport::Board::slot_bytes) plan.staged = GYRE_TRY(form(plan.call, true));

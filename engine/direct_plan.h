@@ -29,8 +29,8 @@ struct DirectPlan {
   bool ordered = false;              ///< reductions are by the canonical tree
   std::optional<DirectForm> staged;  ///< none: inputs do not fit the board
   std::optional<DirectForm> mapped;  ///< none: not worth a second meeting
-  std::optional<topo::BufferAccess>
-      ordinary;  ///< how mapped runs where no rank's buffers lie in heaps, or, attached, not all do; none: it does not
+  /// How mapped runs where no rank's buffers lie in heaps, or, attached, where not all do; none: it does not.
+  std::optional<topo::BufferAccess> ordinary{};
 
   /// The form that runs where all ranks' buffers lie so; null: messages carry the call.
   const DirectForm* form(BufferKind) const;

@@ -1,8 +1,10 @@
 #include "engine/passes.h"
 
+#include <cstdint>
+
 namespace gyre::engine {
 
-bool Passes::run(const DirectPlan& plan, const DirectForm& form, std::span<const RankMemory> memory) {
+Status Passes::run(const DirectPlan& plan, const DirectForm& form, std::span<const RankMemory> memory) {
   const Call& call = plan.call;
   const size_t element = size_of(call.type);
   if (reduces(call.collective)) combine_.bind(call.type, call.op, ranks_, 0, plan.ordered);
@@ -24,17 +26,15 @@ bool Passes::run(const DirectPlan& plan, const DirectForm& form, std::span<const
     }
     const Rank source = pass.from.front().rank;
     if (const transport::Attached* process = memory[static_cast<size_t>(source)].process; process != nullptr) {
-      const Status read = process->read(sinks_[0], reinterpret_cast<uintptr_t>(sources_[0]), count * element);
-      if (read) continue;
-      other_ = source;
-      error_ = read.error();
-      return false;
+      if (pass.to.size() != 1 || pass.to.front().rank != rank_) return Error{Code::internal, "a pass from attached memory to another's"};
+      GYRE_TRY(process->read(sinks_[0], reinterpret_cast<uintptr_t>(sources_[0]), count * element));
+      continue;
     }
     for (std::byte* sink : sinks_) {
       if (sink != sources_[0]) kernels::copy(sink, sources_[0], count * element);
     }
   }
-  return true;
+  return {};
 }
 
 }  // namespace gyre::engine

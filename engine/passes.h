@@ -1,7 +1,6 @@
 // Makes a rank's passes of a direct form (schedule/direct.h) on memory that it reaches. Used by one thread. It must not know: boards, when
 // memory is ready.
 #pragma once
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -22,11 +21,9 @@ class Passes {
  public:
   Passes(Rank rank, int ranks) : rank_(rank), ranks_(ranks) {}
 
-  /// `memory`: by rank, of all that the form reaches; attached only where passes copy it to their own. False: other() can't be reached,
-  /// with error().
-  bool run(const DirectPlan&, const DirectForm&, std::span<const RankMemory> memory);
-  Rank other() const { return other_; }
-  const Error& error() const { return *error_; }
+  /// `memory`: by rank, of all that the form reaches; attached only where a pass copies from it to this rank's own. Error: that can't be
+  /// read; there is no other.
+  Status run(const DirectPlan&, const DirectForm&, std::span<const RankMemory> memory);
 
  private:
   Rank rank_;
@@ -34,8 +31,6 @@ class Passes {
   Combine combine_;
   std::vector<const std::byte*> sources_;
   std::vector<std::byte*> sinks_;
-  Rank other_ = -1;
-  std::optional<Error> error_;
 };
 
 }  // namespace gyre::engine

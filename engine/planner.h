@@ -47,7 +47,7 @@ class Planner {
         channels_(channels),
         direct_(board != nullptr),
         circumstances_(std::move(circumstances)),
-        forms_(rank, ranks_, crowded, direct_ ? board->bounce_bytes() : 0, direct_ && !board->attached().empty()) {}
+        forms_(rank, ranks_, crowded, direct_ ? board->bounce_bytes() : 0, direct_ && !crowded && !board->attached().empty()) {}
 
   void prefer(const Preference&);
   /// Valid until the next call of this; shared_from_this() keeps it.

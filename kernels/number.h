@@ -12,7 +12,7 @@
 namespace gyre::kernels {
 
 // A type's constants: `limit` is where a magnitude is cut off before rounding (infinity is reached from there, or, for the saturating
-// 8-bit types, the largest number); `first_special` is the lowest pattern without sign that is not a finite number.
+// 8-bit types, the largest number; bfloat16 needs none); `first_special` is the lowest pattern without sign that is not a finite number.
 struct Half {
   static constexpr int mantissa_bits = 10, bias = 15;
   static constexpr float limit = 65536.0F;

@@ -28,7 +28,7 @@ struct Arithmetic {
   void (*scale_combine)(void* dst, const void* x, const void* received, size_t count, Factor s);
   /// dst = dst / n, truncated toward zero; null unless avg of integers
   void (*divide)(void* dst, size_t count, uint64_t n);
-  /// dst = other = a op b: what two memories are to hold, in one pass
+  /// dst = other = a op b: what two memories, which may be a and b, are to hold, in one pass
   void (*combine_both)(void* dst, void* other, const void* a, const void* b, size_t count);
 };
 

@@ -2,6 +2,7 @@
 // what it shows and reads of what others show, and what it reads and writes of the ranks' buffers; or, where ranks share processors, the
 // work of all of them. Only sums, products, quotients and comparisons of doubles, as cost.h and for the same reason.
 #pragma once
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,8 +12,7 @@
 
 namespace gyre::topo {
 
-/// How ranks reach each other's buffers: in shared heaps, by copies of these, or by system calls
-/// that read them.
+/// How ranks reach each other's buffers: in shared heaps, by copies of these, or by system calls that read them.
 enum class BufferAccess : uint8_t { heap, bounced, attached };
 std::string_view name(BufferAccess);
 

@@ -2,8 +2,7 @@
 // processes of one user that may trace each other; containers and security policies often don't, so it is tried first. Nothing is
 // written there: should the other have ended, another process could have its number.
 #pragma once
-#include <sys/types.h>
-
+#include <cstddef>
 #include <cstdint>
 
 #include "base/result.h"
@@ -11,10 +10,11 @@
 namespace gyre::transport {
 
 /// What a process tells others so that they can attach to it: its number, and where a word lies that no other process has there, since
-/// containers have processes of equal numbers.
+/// containers have processes of equal numbers, and numbers are used again.
 struct ProcessAddress {
   uint64_t pid = 0, at = 0, word = 0;
 
+  /// A forked process has a word of its own once it has called this.
   static ProcessAddress self();
 };
 
@@ -24,13 +24,13 @@ class Attached {
   /// Error: Code::remote, it can't be read from here, or is another; with the reason.
   static Result<Attached> open(const ProcessAddress&);
 
-  /// Error: Code::remote, in words, with the count of bytes that were not copied.
+  /// What it read is that process's: its word is read last. Error: Code::remote, in words; some may have been copied.
   Status read(void* to, uint64_t from, size_t bytes) const;
 
  private:
-  explicit Attached(pid_t pid) : pid_(pid) {}
+  explicit Attached(const ProcessAddress& address) : address_(address) {}
 
-  pid_t pid_;
+  ProcessAddress address_;
 };
 
 }  // namespace gyre::transport

@@ -72,6 +72,15 @@ class Board {
     done(rank_).store(sequence, std::memory_order_release);
     if (bell_ != nullptr) bell_->ring_all();
   }
+  /// finish() of one that looks next who else has: what it has read of others' memory, it read before they say so. `refuses`: to have all
+  /// know that it could not.
+  void finish_reading(uint64_t sequence, bool refuses) {
+    if (refuses) head(rank_).refused.store(sequence, std::memory_order_relaxed);
+    done(rank_).exchange(sequence, std::memory_order_acq_rel);
+    if (bell_ != nullptr) bell_->ring_all();
+  }
+  /// Of a rank that has finished the call.
+  bool refused(Rank rank, uint64_t sequence) const { return head(rank).refused.load(std::memory_order_relaxed) == sequence; }
   bool finished(Rank peer, uint64_t sequence) {
     Part& part = parts_[static_cast<size_t>(peer)];
     if (part.done >= sequence) return true;
@@ -90,6 +99,10 @@ class Board {
     std::unique_ptr<SharedMemory> memory;
     uint64_t done = 0;  ///< of the peer, as far as known
   };
+  struct alignas(64) Head {
+    std::atomic<uint64_t> done;
+    std::atomic<uint64_t> refused;
+  };
   static constexpr size_t stride = sizeof(Line) + room_bytes;
   static constexpr size_t slots_at = (sizeof(Line) + lines * stride + 4095) / 4096 * 4096;
   static constexpr size_t bounce_at = slots_at + slots * slot_bytes;
@@ -97,7 +110,8 @@ class Board {
   explicit Board(Rank rank, int ranks, size_t bounce_bytes)
       : rank_(rank), bounce_bytes_(bounce_bytes), parts_(static_cast<size_t>(ranks)) {}
   std::byte* base(Rank rank) const { return parts_[static_cast<size_t>(rank)].memory->data(); }
-  std::atomic<uint64_t>& done(Rank rank) const { return *reinterpret_cast<std::atomic<uint64_t>*>(base(rank)); }
+  Head& head(Rank rank) const { return *reinterpret_cast<Head*>(base(rank)); }
+  std::atomic<uint64_t>& done(Rank rank) const { return head(rank).done; }
   Line& at(Rank rank, uint64_t sequence) const { return *reinterpret_cast<Line*>(base(rank) + sizeof(Line) + (sequence % lines) * stride); }
 
   Rank rank_;

@@ -71,6 +71,10 @@ TEST_CASE("combine agrees with slow arithmetic for every type and op", "[kernels
         kernels->combine_both(one.data(), other.data(), a.data(), b.data(), expected.size());
         CHECK(differences(type, one, expected, pairs) == 0);
         CHECK(other == one);
+        one = a, other = b;  // in place, as two ranks do
+        kernels->combine_both(one.data(), other.data(), one.data(), other.data(), expected.size());
+        CHECK(differences(type, one, expected, pairs) == 0);
+        CHECK(other == one);
       }
     }
   }

@@ -21,6 +21,8 @@ def over_shm():
     for collective in COLLECTIVES[1:]:
         for killed, size in ((1, LARGER), (2, SMALL)):
             kill_one(3, [*size, *root(collective)], transports()["shm"], killed, collective)
+    for collective in ("all_gather", "alltoall"):  # of two ranks that read each other's buffers straight
+        kill_one(2, ["-b", "2M", "-e", "2M", "-n", "1000000", "-c", "0"], transports()["shm"], 1, collective)
 
 
 def over_tcp():

@@ -29,6 +29,7 @@ TEST_CASE("attached memory is read by its addresses there") {
   std::iota(data.begin(), data.end(), 0);
   const pid_t child = ::fork();  // has the same memory, as it is now
   if (child == 0) {
+    ::alarm(60);
     ::pause();
     ::_exit(0);
   }
@@ -54,9 +55,9 @@ TEST_CASE("what is not there, and another process of the same number, is an erro
   REQUIRE(::mprotect(pages + page, page, PROT_NONE) == 0);
   std::vector<std::byte> found(2 * page);
   CHECK(own->read(found.data(), place(pages), page));
-  CHECK(own->read(found.data(), place(pages), page + 1).error().what == "Bad address, 1 bytes left");
+  CHECK(own->read(found.data(), place(pages), page + 1).error().what == "process_vm_readv: Bad address, 1 bytes left");
   CHECK(own->read(found.data(), 0, 0));
   ::munmap(pages, 2 * page);
-  CHECK(Attached::open({address.pid, address.at, address.word + 1}).error().what == "another process has this number here");
+  CHECK(contains(Attached::open({address.pid, address.at, address.word + 1}).error().what, "is another"));
   CHECK(contains(Attached::open({address.pid, 1, address.word}).error().what, "Bad address"));
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "base/log.h"
 #include "engine/wait.h"
@@ -174,7 +175,7 @@ bool Direct::decide() {
   awaited_ = &form_->users;
   const Status read = passes_.run(*plan_, *form_, reachable_);
   refuses_ = !read;
-  if (!read) say_unreadable(read.error());
+  if (!read && !std::exchange(said_unreadable_, true)) say_unreadable(read.error());
   return true;
 }
 
@@ -220,7 +221,8 @@ Status Direct::map(Rank peer) {
 
 bool Direct::leave() {
   for (; next_ < awaited_->size(); ++next_) {
-    if (!soon([&] { return board_->finished((*awaited_)[next_], sequence_); })) return false;
+    const Rank peer = (*awaited_)[next_];
+    if (!soon([&] { return board_->finished(peer, sequence_); }) || board_->withdrawn(peer, sequence_)) return false;
   }
   return true;
 }
@@ -232,7 +234,7 @@ bool Direct::released() {
 }
 
 void Direct::take_back() {
-  if (plan_ != nullptr && stage_ == Stage::leave) board_->finish(sequence_ - 1);
+  if (plan_ != nullptr && stage_ == Stage::leave) board_->withdraw(sequence_);
 }
 
 std::vector<Rank> Direct::awaited() const {

@@ -29,12 +29,12 @@ class Direct final : public Work {
   /// Groups that run between the collectives; it must outlive this.
   void between(const Work& groups) { groups_ = &groups; }
   void bind(const DirectPlan&, const Identity&, const Buffers&);
-  /// After a run: nothing was done, on any rank.
+  /// After a run: nothing was done that counts, on any rank; inputs are as they were.
   bool declined() const { return declined_; }
   /// After a run that failed: no other rank touches this rank's memory any more, as far as it says so.
   bool released();
-  /// After a run that failed: a rank that comes to it late never finds this rank done with it, and so does not take for its result what it
-  /// reads here from now on.
+  /// After a run that failed: a rank that comes to it late is never done with it, and so does not take for its result what it reads here
+  /// from now on.
   void take_back();
 
   Moved move() override;
@@ -91,7 +91,7 @@ class Direct final : public Work {
   Stage stage_ = Stage::done;
   const std::vector<Rank>* awaited_ = nullptr;
   size_t next_ = 0;  // of those
-  bool declined_ = false, bounced_ = false, attached_ = false, refuses_ = false;
+  bool declined_ = false, bounced_ = false, attached_ = false, refuses_ = false, said_unreadable_ = false;
   std::byte* output_ = nullptr;
   bool all_in_heaps_ = true, any_in_heap_ = false;
   Rank stranger_ = -1;

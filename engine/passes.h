@@ -22,7 +22,7 @@ class Passes {
   Passes(Rank rank, int ranks) : rank_(rank), ranks_(ranks) {}
 
   /// `memory`: by rank, of all that the form reaches; attached only where a pass copies from it to this rank's own. Error: that can't be
-  /// read; there is no other.
+  /// read; Code::internal where the form is none for it.
   Status run(const DirectPlan&, const DirectForm&, std::span<const RankMemory> memory);
 
  private:

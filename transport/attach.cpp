@@ -38,8 +38,9 @@ Status Attached::read(void* to, uint64_t from, size_t bytes) const {
     const iovec other[] = {{theirs(from), bytes}, {theirs(address_.at), sizeof word}};
     const ssize_t done = process_vm_readv(static_cast<pid_t>(address_.pid), own, 2, other, 2, 0);
     if (done == static_cast<ssize_t>(bytes + sizeof word)) break;
-    if (done <= 0 || static_cast<size_t>(done) >= bytes)
+    if (done <= 0)
       return Error{Code::remote, fmt::format("process_vm_readv: {}, {} bytes left", errno_text(done < 0 ? errno : EFAULT), bytes)};
+    if (static_cast<size_t>(done) >= bytes) break;  // its word is not there any more
     here += done;
     from += static_cast<uint64_t>(done);
     bytes -= static_cast<size_t>(done);

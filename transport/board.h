@@ -1,8 +1,8 @@
 // Where the ranks of one host meet: each has lines that all others read, one per call in turn, with the flag and up to 48 bytes, so that a
 // small call costs one line transfer per pair; room for more behind each line, and for much in fewer slots; a bounce buffer, on which
-// others work as on a rank's own memory; and a count of the calls that it is done with.
+// others work as on a rank's own memory; and a count of the calls that it is done with, with what it says of the last ones.
 //
-//   rank:  | done (64) | line 0: sequence, word, 48 bytes | room 0 (4 KiB) | line 1 … | slot 0 (32 KiB) | slot 1 | … | bounce buffer |
+//   rank:  | said (64) | line 0: sequence, word, 48 bytes | room 0 (4 KiB) | line 1 … | slot 0 (32 KiB) | slot 1 | … | bounce buffer |
 //
 // `sequence` is the number of the call, from 1, stored last with release. A line may be written again when every rank is done with the
 // call that it was for, a slot too; there are many lines, so that who waits for nobody (the root of a broadcast) can run ahead while
@@ -76,9 +76,16 @@ class Board {
   /// know that it could not.
   void finish_reading(uint64_t sequence, bool refuses) {
     if (refuses) head(rank_).refused.store(sequence, std::memory_order_relaxed);
-    done(rank_).exchange(sequence, std::memory_order_acq_rel);
+    done(rank_).store(sequence, std::memory_order_release);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
     if (bell_ != nullptr) bell_->ring_all();
   }
+  /// After finish_reading(): who has not looked yet is not to take what it reads of this rank's memory from now on.
+  void withdraw(uint64_t sequence) {
+    head(rank_).withdrawn.store(sequence, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+  }
+  bool withdrawn(Rank rank, uint64_t sequence) const { return head(rank).withdrawn.load(std::memory_order_acquire) == sequence; }
   /// Of a rank that has finished the call.
   bool refused(Rank rank, uint64_t sequence) const { return head(rank).refused.load(std::memory_order_relaxed) == sequence; }
   bool finished(Rank peer, uint64_t sequence) {
@@ -101,7 +108,7 @@ class Board {
   };
   struct alignas(64) Head {
     std::atomic<uint64_t> done;
-    std::atomic<uint64_t> refused;
+    std::atomic<uint64_t> refused, withdrawn;  // the last such call
   };
   static constexpr size_t stride = sizeof(Line) + room_bytes;
   static constexpr size_t slots_at = (sizeof(Line) + lines * stride + 4095) / 4096 * 4096;

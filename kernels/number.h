@@ -48,6 +48,11 @@ concept Small = requires {
 template <class T>
 concept Small8 = Small<T> && sizeof(T) == 1;
 
+template <class A, class B>
+inline constexpr bool same_type = false;
+template <class A>
+inline constexpr bool same_type<A, A> = true;
+
 inline constexpr uint32_t float_infinity = 0x7f800000;
 
 GYRE_INLINE uint32_t float_bits(float value) { return __builtin_bit_cast(uint32_t, value); }

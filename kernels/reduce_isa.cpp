@@ -19,31 +19,14 @@ void combine(void* dst, const void* a, const void* b, size_t count) {
   auto* out = static_cast<T*>(dst);
   const auto* left = static_cast<const T*>(a);
   const auto* right = static_cast<const T*>(b);
+  constexpr bool in_float = same_type<Op, Sum> || same_type<Op, Prod>;
+  if constexpr (in_float && same_type<T, Bfloat16>) return each_pair(out, left, right, count, Op{});
+#if defined(__F16C__)
+  if constexpr (in_float && same_type<T, Half>) return each_half(out, left, right, count, Op{});
+#endif
   GYRE_INDEPENDENT
   for (size_t i = 0; i < count; ++i) out[i] = Op{}(left[i], right[i]);
 }
-
-template <>
-void combine<Sum, Bfloat16>(void* dst, const void* a, const void* b, size_t count) {
-  each_pair(static_cast<Bfloat16*>(dst), static_cast<const Bfloat16*>(a), static_cast<const Bfloat16*>(b), count, Sum{});
-}
-
-template <>
-void combine<Prod, Bfloat16>(void* dst, const void* a, const void* b, size_t count) {
-  each_pair(static_cast<Bfloat16*>(dst), static_cast<const Bfloat16*>(a), static_cast<const Bfloat16*>(b), count, Prod{});
-}
-
-#if defined(__F16C__)
-template <>
-void combine<Sum, Half>(void* dst, const void* a, const void* b, size_t count) {
-  each_half(static_cast<Half*>(dst), static_cast<const Half*>(a), static_cast<const Half*>(b), count, Sum{});
-}
-
-template <>
-void combine<Prod, Half>(void* dst, const void* a, const void* b, size_t count) {
-  each_half(static_cast<Half*>(dst), static_cast<const Half*>(a), static_cast<const Half*>(b), count, Prod{});
-}
-#endif
 
 template <class Op, class T>
 void combine_both(void* dst, void* other, const void* a, const void* b, size_t count) {

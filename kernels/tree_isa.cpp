@@ -55,11 +55,6 @@ GYRE_INLINE Partial<S> fold(const S* const* from, size_t i, Partial<S> s) {
   }
 }
 
-template <class A, class B>
-inline constexpr bool same = false;
-template <class A>
-inline constexpr bool same<A, A> = true;
-
 /// Over the one or the other of each pair.
 template <class Op, size_t n, bool scaled, float half(uint32_t)>
 GYRE_INLINE float fold_pairs(const Pair* const* from, size_t i, float s) {
@@ -125,9 +120,9 @@ void tree(void* dst, const void* const* sources, size_t count, Factor factor) {
   auto* out = static_cast<D*>(dst);
   const auto s = multiplier<Partial<S>>(factor);
   size_t i = 0;
-  if constexpr (same<S, Bfloat16> && same<D, Bfloat16>) i = pairs<Op, n, scaled>(out, from, count, s);
+  if constexpr (same_type<S, Bfloat16> && same_type<D, Bfloat16>) i = pairs<Op, n, scaled>(out, from, count, s);
 #if defined(__F16C__)
-  if constexpr (same<S, Half> || same<D, Half>) i = blocks<Op, n, scaled>(out, from, count, s);
+  if constexpr (same_type<S, Half> || same_type<D, Half>) i = blocks<Op, n, scaled>(out, from, count, s);
 #endif
   GYRE_INDEPENDENT
   for (size_t k = i; k < count; ++k) out[k] = drop<D>(fold<Op, n, scaled>(from, k, s));

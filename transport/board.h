@@ -76,14 +76,13 @@ class Board {
   /// know that it could not.
   void finish_reading(uint64_t sequence, bool refuses) {
     if (refuses) head(rank_).refused.store(sequence, std::memory_order_relaxed);
-    done(rank_).store(sequence, std::memory_order_release);
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-    if (bell_ != nullptr) bell_->ring_all();
+    finish(sequence);
+    std::atomic_thread_fence(std::memory_order_acquire);
   }
   /// After finish_reading(): who has not looked yet is not to take what it reads of this rank's memory from now on.
   void withdraw(uint64_t sequence) {
     head(rank_).withdrawn.store(sequence, std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_seq_cst);
+    std::atomic_thread_fence(std::memory_order_release);
   }
   bool withdrawn(Rank rank, uint64_t sequence) const { return head(rank).withdrawn.load(std::memory_order_acquire) == sequence; }
   /// Of a rank that has finished the call.

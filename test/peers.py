@@ -71,6 +71,16 @@ def halves_are_compared_at_as_many_elements():
     check(True, "| shm | float16 | 2 | 64 | 1.60 |" in table)
 
 
+def runs_are_taken_where_the_cpus_are_as_near_as_usual():
+    """Neither nearer nor farther than the usual hop; the run's hop is the one least like it."""
+    probes, runs = iter([28, 245, 60, 245, 58, 66]), []
+    compare_all.hop_ns, compare_all.run = lambda: next(probes), lambda *_: runs.append(1) or ("", [], "")
+    compare_all.time.sleep = lambda _: None
+    check((("", [], ""), 66), compare_all.run_at_one_hop(None, None, None, 60))
+    check((2, []), (len(runs), list(probes)))
+    check((("", [], ""), None), compare_all.run_at_one_hop(None, None, None, None))
+
+
 def a_file_that_was_cut_off_goes_on_after_its_last_whole_round():
     lines = [{"kind": "run"}, row(1, "gyre", 1), {"kind": "round", "round": 1}, row(2, "gyre", 2)]
     with tempfile.TemporaryDirectory() as folder:
@@ -99,7 +109,7 @@ def what_a_round_has():
 
 
 for test in (ratios_are_of_pairs, rounds_of_one_hop_count_where_there_are_any, bounds_and_wrong_results_are_no_peers,
-             a_cell_is_lost_beyond_its_spread_only,
-             the_bound_is_the_larger_one_of_the_same_hop, halves_are_compared_at_as_many_elements,
-             a_file_that_was_cut_off_goes_on_after_its_last_whole_round, sizes_end_with_the_largest, what_a_round_has):
+             a_cell_is_lost_beyond_its_spread_only, the_bound_is_the_larger_one_of_the_same_hop, halves_are_compared_at_as_many_elements,
+             runs_are_taken_where_the_cpus_are_as_near_as_usual, a_file_that_was_cut_off_goes_on_after_its_last_whole_round,
+             sizes_end_with_the_largest, what_a_round_has):
     test()

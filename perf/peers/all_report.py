@@ -12,6 +12,15 @@ Cell = collections.namedtuple("Cell", "transport op type ranks bytes")
 Ratio = collections.namedtuple("Ratio", "median least most rounds")
 
 
+def apart(hop, other):
+    """How many times as far one hop is as another; infinite where one is not known."""
+    return max(hop / other, other / hop) if hop and other else math.inf
+
+
+def close(hop, other):
+    return apart(hop, other) < SAME_HOP
+
+
 def spread(values):
     return Ratio(statistics.median(values), min(values), max(values), len(values)) if values else None
 
@@ -104,7 +113,7 @@ def means(all_points):
 
 def same_hop(rows):
     hops = [row["hop_ns"] for row in rows if row["hop_ns"]]
-    return len(hops) == len(rows) and max(hops) < SAME_HOP * min(hops)
+    return len(hops) == len(rows) and close(max(hops), min(hops))
 
 
 def mark(size):

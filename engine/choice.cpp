@@ -67,6 +67,7 @@ Result<Circumstances> circumstances(const Config& config, const std::vector<Fact
   c.costs = GYRE_TRY(constants.machine(machine(config, facts)));
   const HostLoad load = most_crowded(facts);
   c.costs.processors_per_node = load.crowded ? load.processors : 0;
+  c.costs.slots_inside = !all_over_tcp(config, facts);
   const auto credits = static_cast<uint32_t>(*config.slots);
   c.cutting = {.slot_bytes = *config.slot_bytes, .slices = schedule::slices_under_way(credits), .credits = credits};
   const std::string& given = *config.grid;

@@ -28,8 +28,9 @@ constexpr double least_number = 1e-13;  // seconds: a factor makes nothing of 0
 
 topo::Shape shape_of(const Sample& s) { return {Collective::all_reduce, s.ranks, 1, 0, s.grid}; }
 
-topo::Costs with_processors(topo::Costs costs, const Sample& s) {
+topo::Costs of_sample(topo::Costs costs, const Sample& s) {
   costs.processors_per_node = s.processors < s.ranks ? s.processors : 0;
+  costs.slots_inside = s.transport != "tcp";
   return costs;
 }
 
@@ -77,7 +78,7 @@ topo::Query query_of(const Sample& s, const topo::Costs& costs) {
   query.ranks = s.ranks;
   query.channels = 2;
   query.shape_channels = 1;  // as the engine has it, and as samples are taken
-  query.costs = with_processors(costs, s);
+  query.costs = of_sample(costs, s);
   query.cutting = usual(s);
   return query;
 }
@@ -85,13 +86,13 @@ topo::Query query_of(const Sample& s, const topo::Costs& costs) {
 Result<double> priced_us(const Sample& s, const topo::Costs& costs, topo::Profiles& profiles) {
   const Result<topo::Profile>& profile = profiles.of(s.family, shape_of(s), {});
   if (!profile) return profile.error();
-  return topo::price(*profile, with_processors(costs, s), static_cast<double>(s.bytes), usual(s)).seconds * 1e6;
+  return topo::price(*profile, of_sample(costs, s), static_cast<double>(s.bytes), usual(s)).seconds * 1e6;
 }
 
 Result<double> simulated_us(const Sample& s, const topo::Costs& costs) {
   const schedule::Schedule schedule = schedule::fuse(GYRE_TRY(topo::make(s.family, shape_of(s))));
   topo::Graph graph = topo::uniform(s.ranks, costs.link[topo::inside], costs.rank);
-  graph.processors_per_node = with_processors(costs, s).processors_per_node;
+  graph.processors_per_node = of_sample(costs, s).processors_per_node;
   const schedule::Network network = GYRE_TRY(topo::network(graph));
   const size_t elements = (s.bytes / sizeof(float) + schedule.chunks - 1) / schedule.chunks;
   const schedule::Cut cut = schedule::cut(elements, sizeof(float), schedule.longest_message(), usual(s));

@@ -1,5 +1,7 @@
 #include "topo/cost.h"
 
+#include <algorithm>
+
 namespace gyre::topo {
 namespace {
 
@@ -75,12 +77,14 @@ Price price(const Profile& profile, const Costs& costs, double block_bytes, cons
   const auto pieces = static_cast<double>(cut.pieces());
   const Pricing slice(costs, block_bytes / static_cast<double>(profile.chunks) / pieces);
   Price most;
+  int64_t hops = 0;
   const auto at_least = [&](const Price& bound, std::string_view limit) {
     if (bound.seconds > most.seconds) most = bound, most.limit = limit;
   };
 
   for (size_t i = 0; i < measures; ++i) {
     const Price path = slice(profile.path[i] + posts_before(profile, profile.path[i]));
+    hops = std::max(hops, profile.path[i].hops[inside] + profile.path[i].hops[between]);
     at_least(path + scaled(slice(profile.span[i]), static_cast<double>(cut.rounds - 1)), "the way of a slice");
     // A program passes one kind of link after the other, each with all slices of a round, though in and out at once.
     Tally links;
@@ -110,10 +114,13 @@ Price price(const Profile& profile, const Costs& costs, double block_bytes, cons
     at_least(own, "a processor");
     busiest = std::max(busiest, own.seconds);
   }
+  const double apart = most.seconds;
   if (costs.processors_per_node > 0) {
     at_least(scaled(slice(profile.node_processor), pieces / costs.processors_per_node), "a node's processors");
   }
   most.busiest = busiest;
+  most.apart = apart;
+  most.hops = hops;
   return most;
 }
 

@@ -30,6 +30,7 @@ struct Costs {
   schedule::RankCosts rank;
   int nics_per_node = 0;                ///< shared by the node's ranks; 0: one per rank
   int processors_per_node = 0;          ///< shared by the node's ranks; 0: one per rank
+  bool slots_inside = true;             ///< messages inside a node lie in slots of each connection, not in memory that the kernel reuses
   std::optional<DirectCosts> direct{};  ///< none: nobody has measured it
 };
 
@@ -40,6 +41,8 @@ struct Price {
   std::array<double, link_kinds> bytes{};  ///< on links of each kind
   double computing = 0;                    ///< reducing and copying
   double busiest = 0;                      ///< seconds that the busiest rank works meanwhile
+  double apart = 0;                        ///< seconds, if ranks that share processors had their own
+  int64_t hops = 0;                        ///< messages that follow one another, of one slice
   std::string_view limit;                  ///< what holds the run up
 };
 

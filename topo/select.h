@@ -1,6 +1,6 @@
 // Which family runs a call: every candidate that this machine allows is priced, and the cheapest taken; of what has a root, the work of the
-// busiest rank counts too. A pure function of what all ranks know, so that they choose alike; equal ones are decided by the order of
-// families().
+// busiest rank counts too, and where ranks share processors the time on enough of them. A pure function of what all ranks know, so that
+// they choose alike; equal ones are decided by the order of families().
 #pragma once
 #include <map>
 #include <optional>

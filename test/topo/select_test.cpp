@@ -86,6 +86,27 @@ TEST_CASE("a broadcast whose root has to send all of it to everybody is not chos
   CHECK(naive->price.busiest > 2 * choice.best()->price.busiest);
 }
 
+TEST_CASE("where ranks share processors, a rank with most of the work costs, and of equals the fewest messages one after another win") {
+  Profiles profiles;
+  Query query = on("host_tcp_crowded", 8, 0, 8 << 20);
+  query.costs.processors_per_node = 2;
+  query.costs.slots_inside = false;
+  query.collective = Collective::all_gather;
+  Choice choice = choose(query, profiles);
+  CHECK(find(choice, "naive")->price.seconds == Approx(choice.best()->price.seconds).epsilon(0.02));
+  CHECK(find(choice, "naive")->price.apart > 2 * choice.best()->price.apart);
+  CHECK(choice.best()->family == "one_shot");
+  CHECK(choice.best()->price.hops == 1);
+  query.collective = Collective::all_reduce;
+  choice = choose(query, profiles);
+  CHECK(choice.best()->family == "two_shot");
+  CHECK(choice.best()->price.hops == 2);
+  query.costs.slots_inside = true;
+  CHECK(choose(query, profiles).best()->family == "ring");  // whose ranks have fewer connections
+  query.costs.processors_per_node = 0;
+  CHECK(find(choose(query, profiles), "two_shot")->price.seconds == find(choice, "two_shot")->price.apart);
+}
+
 TEST_CASE("a rank's first messages on several channels leave one after the other") {
   Profiles profiles;
   Query query = on("host_tcp", 2, 0, 8);

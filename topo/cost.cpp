@@ -115,9 +115,12 @@ Price price(const Profile& profile, const Costs& costs, double block_bytes, cons
     busiest = std::max(busiest, own.seconds);
   }
   const double apart = most.seconds;
+  Price shared;
   if (costs.processors_per_node > 0) {
-    at_least(scaled(slice(profile.node_processor), pieces / costs.processors_per_node), "a node's processors");
+    shared = scaled(slice(profile.node_processor), pieces / costs.processors_per_node);
+    at_least(shared, "a node's processors");
   }
+  most.shared = shared.seconds;
   most.busiest = busiest;
   most.apart = apart;
   most.hops = hops;

@@ -41,6 +41,7 @@ struct Price {
   std::array<double, link_kinds> bytes{};  ///< on links of each kind
   double computing = 0;                    ///< reducing and copying
   double busiest = 0;                      ///< seconds that the busiest rank works meanwhile
+  double shared = 0;                       ///< seconds of work on the processors that ranks share, if these were never idle
   double apart = 0;                        ///< seconds, if ranks that share processors had their own
   int64_t hops = 0;                        ///< messages that follow one another, of one slice
   std::string_view limit;                  ///< what holds the run up

@@ -103,15 +103,17 @@ Candidate candidate(const Query& query, const Family& family, const std::vector<
 constexpr double alike = 1.03;
 
 // Calls of what has a root follow each other without waiting, and the busiest rank sets their pace: that counts as much as the time of one.
-// Ranks that share processors are not always there to be run when one is free: Graham's bound for lists of dependent tasks ("Bounds on
-// multiprocessing timing anomalies", 1969), of the work on so many processors and of the time on as many as are wanted.
+// Where ranks share processors, one is not always there to be run when a processor is free: Graham's bound for lists of dependent tasks
+// ("Bounds on multiprocessing timing anomalies", 1969), of the work on so many processors and the time on as many as are wanted.
 double weighed(const Query& query, const Price& price) {
-  const int shared = query.costs.processors_per_node;
-  return price.seconds + (rooted(query.collective) ? price.busiest : 0) + (shared > 0 ? (1 - 1.0 / shared) * price.apart : 0);
+  const int processors = query.costs.processors_per_node;
+  const double listed = processors > 0 ? price.shared + (1 - 1.0 / processors) * price.apart : 0;
+  return std::max(price.seconds, listed) + (rooted(query.collective) ? price.busiest : 0);
 }
 
-// By price; of those that cost as much as the cheapest, first the one with the fewest messages one after another: where ranks share
-// processors, it passes on the least of what has gone from the caches meanwhile. But slots of more connections have gone, too.
+// By price. Of those that cost as much as the cheapest, first the one with the fewest messages one after another: where ranks share
+// processors, it passes on the least of what has gone from the caches meanwhile (but slots of more connections have gone, too). Of what has
+// a root, the one whose busiest rank has the least to do.
 void sort(std::vector<Candidate>& candidates, const Query& query) {
   std::stable_sort(candidates.begin(), candidates.end(), [&](const Candidate& a, const Candidate& b) {
     if (a.refused.empty() != b.refused.empty()) return a.refused.empty();
@@ -121,8 +123,10 @@ void sort(std::vector<Candidate>& candidates, const Query& query) {
   const double most = alike * weighed(query, candidates.front().price);
   const auto end = std::find_if(candidates.begin(), candidates.end(),
                                 [&](const Candidate& c) { return !c.refused.empty() || weighed(query, c.price) > most; });
-  const auto fewest = [](const Candidate& a, const Candidate& b) { return a.price.hops < b.price.hops; };
-  const auto first = std::min_element(candidates.begin(), end, fewest);
+  const auto before = [&](const Candidate& a, const Candidate& b) {
+    return rooted(query.collective) ? a.price.busiest < b.price.busiest : a.price.hops < b.price.hops;
+  };
+  const auto first = std::min_element(candidates.begin(), end, before);
   if (first != end) std::rotate(candidates.begin(), first, first + 1);
 }
 

@@ -67,7 +67,7 @@ Result<Circumstances> circumstances(const Config& config, const std::vector<Fact
   c.costs = GYRE_TRY(constants.machine(machine(config, facts)));
   const HostLoad load = most_crowded(facts);
   c.costs.processors_per_node = load.crowded ? load.processors : 0;
-  c.costs.slots_inside = !all_over_tcp(config, facts);
+  c.slots = !all_over_tcp(config, facts);
   const auto credits = static_cast<uint32_t>(*config.slots);
   c.cutting = {.slot_bytes = *config.slot_bytes, .slices = schedule::slices_under_way(credits), .credits = credits};
   const std::string& given = *config.grid;
@@ -104,6 +104,7 @@ topo::Query query(const Circumstances& c, const Call& call) {
   // One thread drives all channels, so that more of them are no faster by themselves.
   out.shape_channels = static_cast<uint32_t>(std::max<size_t>(1, c.channels));
   out.costs = c.costs;
+  out.slots = c.slots;
   out.cutting = c.cutting;
   out.ordered = must_be_ordered(c, call);
   out.partial_widths = static_cast<double>(kernels::partial_size(call.type)) / static_cast<double>(size_of(call.type));

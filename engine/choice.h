@@ -25,6 +25,7 @@ struct Circumstances {
   bool ordered = false;            ///< GYRE_NUMERICS
   size_t memory_bytes = 0;         ///< GYRE_MEMORY_BYTES, the least of all ranks; 0: no bound
   size_t scratch_room = SIZE_MAX;  ///< what that leaves for scratch
+  bool slots = true;               ///< topo::Query::slots
 };
 /// Error: a GYRE_GRID that is none for so many ranks, or GYRE_CONSTANTS that can't be read or lack this kind of machine.
 Result<Circumstances> circumstances(const Config&, const std::vector<Facts>&);

@@ -28,9 +28,8 @@ constexpr double least_number = 1e-13;  // seconds: a factor makes nothing of 0
 
 topo::Shape shape_of(const Sample& s) { return {Collective::all_reduce, s.ranks, 1, 0, s.grid}; }
 
-topo::Costs of_sample(topo::Costs costs, const Sample& s) {
+topo::Costs with_processors(topo::Costs costs, const Sample& s) {
   costs.processors_per_node = s.processors < s.ranks ? s.processors : 0;
-  costs.slots_inside = s.transport != "tcp";
   return costs;
 }
 
@@ -65,6 +64,12 @@ std::vector<Size> by_size(std::span<const Sample> samples) {
   return all;
 }
 
+Result<topo::Price> price_of(const Sample& s, const topo::Costs& costs, topo::Profiles& profiles) {
+  const Result<topo::Profile>& profile = profiles.of(s.family, shape_of(s), {});
+  if (!profile) return profile.error();
+  return topo::price(*profile, with_processors(costs, s), static_cast<double>(s.bytes), usual(s));
+}
+
 }  // namespace
 
 std::string machine_of(const Sample& s) {
@@ -78,21 +83,20 @@ topo::Query query_of(const Sample& s, const topo::Costs& costs) {
   query.ranks = s.ranks;
   query.channels = 2;
   query.shape_channels = 1;  // as the engine has it, and as samples are taken
-  query.costs = of_sample(costs, s);
+  query.costs = with_processors(costs, s);
+  query.slots = s.transport != "tcp";
   query.cutting = usual(s);
   return query;
 }
 
 Result<double> priced_us(const Sample& s, const topo::Costs& costs, topo::Profiles& profiles) {
-  const Result<topo::Profile>& profile = profiles.of(s.family, shape_of(s), {});
-  if (!profile) return profile.error();
-  return topo::price(*profile, of_sample(costs, s), static_cast<double>(s.bytes), usual(s)).seconds * 1e6;
+  return GYRE_TRY(price_of(s, costs, profiles)).seconds * 1e6;
 }
 
 Result<double> simulated_us(const Sample& s, const topo::Costs& costs) {
   const schedule::Schedule schedule = schedule::fuse(GYRE_TRY(topo::make(s.family, shape_of(s))));
   topo::Graph graph = topo::uniform(s.ranks, costs.link[topo::inside], costs.rank);
-  graph.processors_per_node = of_sample(costs, s).processors_per_node;
+  graph.processors_per_node = with_processors(costs, s).processors_per_node;
   const schedule::Network network = GYRE_TRY(topo::network(graph));
   const size_t elements = (s.bytes / sizeof(float) + schedule.chunks - 1) / schedule.chunks;
   const schedule::Cut cut = schedule::cut(elements, sizeof(float), schedule.longest_message(), usual(s));
@@ -117,15 +121,17 @@ Result<topo::Costs> fit(std::span<const Sample> samples, const topo::Costs& star
   for (const Sample& s : samples) measured.push_back(s.median_us());
   const std::vector<Size> sizes = by_size(samples);
   const auto error = [&](const std::vector<double>& at) {
+    const topo::Costs tried = costs(start, at);
     double sum = 0;
     for (const Size& size : sizes) {
       double least = 0;
       double taken = 0;  // measured, of what would be chosen
       for (const size_t i : size.samples) {
-        const double us = *priced_us(samples[i], costs(start, at), profiles);
-        sum += size.best_us / measured[i] * std::abs(std::log(us / measured[i]));
-        if (taken == 0 || us < least * (1 - ties)) {
-          least = us;
+        const topo::Price price = *price_of(samples[i], tried, profiles);
+        sum += size.best_us / measured[i] * std::abs(std::log(price.seconds * 1e6 / measured[i]));
+        const double weight = topo::weighed(query_of(samples[i], tried), price);
+        if (taken == 0 || weight < least * (1 - ties)) {
+          least = weight;
           taken = measured[i];
         }
       }

@@ -30,7 +30,6 @@ struct Costs {
   schedule::RankCosts rank;
   int nics_per_node = 0;                ///< shared by the node's ranks; 0: one per rank
   int processors_per_node = 0;          ///< shared by the node's ranks; 0: one per rank
-  bool slots_inside = true;             ///< messages inside a node lie in slots of each connection, not in memory that the kernel reuses
   std::optional<DirectCosts> direct{};  ///< none: nobody has measured it
 };
 

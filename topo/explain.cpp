@@ -7,9 +7,10 @@ namespace {
 
 std::string us(double seconds) { return fmt::format("{:.{}f}", seconds * 1e6, seconds < 1e-4 ? 2 : seconds < 1e-2 ? 1 : 0); }
 
-std::string row(std::string_view family, std::string_view grid, uint32_t channels, const Price& price, std::string_view note) {
-  return fmt::format("{:<17} {:<14} {:>8} {:>12} {:>11} {:>12} {:>13} {:>11}  {}{}{}\n", family, grid, channels, us(price.seconds),
-                     us(price.latency), us(price.bytes[inside]), us(price.bytes[between]), us(price.computing), price.limit,
+std::string row(std::string_view family, std::string_view grid, uint32_t channels, const Price& price, const std::string& weight,
+                std::string_view note) {
+  return fmt::format("{:<17} {:<14} {:>8} {:>12} {:>12} {:>11} {:>12} {:>13} {:>11}  {}{}{}\n", family, grid, channels, us(price.seconds),
+                     weight, us(price.latency), us(price.bytes[inside]), us(price.bytes[between]), us(price.computing), price.limit,
                      note.empty() ? "" : "; ", note);
 }
 std::string refused(std::string_view family, std::string_view grid, uint32_t channels, std::string_view why) {
@@ -21,17 +22,18 @@ std::string refused(std::string_view family, std::string_view grid, uint32_t cha
 std::string explain(const Query& query, const Choice& choice, std::span<const DirectCandidate> direct) {
   std::string out = fmt::format("{}, blocks of {:.0f} bytes, {} node{}\n", text(Shape{query.collective, query.ranks, 1, query.root, {}}),
                                 query.block_bytes, query.placement.nodes(query.ranks), query.placement.nodes(query.ranks) == 1 ? "" : "s");
-  out += fmt::format("predicted times in us, and of what they are made; link inside a node: {}, between nodes: {}\n\n",
+  out += fmt::format("predicted times in us, of what they are made, and the weights that decide; links inside a node: {}, between: {}\n\n",
                      query.costs.link[inside].name, query.costs.link[between].name);
-  out += fmt::format("{:<17} {:<14} {:>8} {:>12} {:>11} {:>12} {:>13} {:>11}  {}\n", "algorithm", "grid", "channels", "time", "latency",
-                     "bytes inside", "bytes between", "computing", "held up by");
+  out += fmt::format("{:<17} {:<14} {:>8} {:>12} {:>12} {:>11} {:>12} {:>13} {:>11}  {}\n", "algorithm", "grid", "channels", "time",
+                     "weight", "latency", "bytes inside", "bytes between", "computing", "held up by");
   const Candidate* rule = rule_of_thumb(query, choice);
   for (const DirectCandidate& c : direct) {
-    out += c.refused.empty() ? row(c.family, c.form, 1, c.price, c.when) : refused(c.family, c.form, 1, c.refused);
+    out += c.refused.empty() ? row(c.family, c.form, 1, c.price, "", c.when) : refused(c.family, c.form, 1, c.refused);
   }
   for (const Candidate& c : choice.candidates) {
     const std::string grid = c.shape.grid.empty() ? "" : fmt::format("{}", fmt::join(c.shape.grid, "x"));
-    out += c.refused.empty() ? row(c.family, grid, c.shape.channels, c.price, &c == rule ? "the rule of thumb's" : "")
+    const std::string_view note = &c == rule ? "the rule of thumb's" : "";
+    out += c.refused.empty() ? row(c.family, grid, c.shape.channels, c.price, us(weighed(query, c.price)), note)
                              : refused(c.family, grid, c.shape.channels, c.refused);
   }
   return out;

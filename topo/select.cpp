@@ -99,38 +99,37 @@ Candidate candidate(const Query& query, const Family& family, const std::vector<
   return out;
 }
 
-// Prices that differ by less are the same to who measures them.
-constexpr double alike = 1.03;
+constexpr double alike = 1.03;  // weights that differ by less are the same to who measures
 
-// Calls of what has a root follow each other without waiting, and the busiest rank sets their pace: that counts as much as the time of one.
-// Where ranks share processors, one is not always there to be run when a processor is free: Graham's bound for lists of dependent tasks
-// ("Bounds on multiprocessing timing anomalies", 1969), of the work on so many processors and the time on as many as are wanted.
-double weighed(const Query& query, const Price& price) {
-  const int processors = query.costs.processors_per_node;
-  const double listed = processors > 0 ? price.shared + (1 - 1.0 / processors) * price.apart : 0;
-  return std::max(price.seconds, listed) + (rooted(query.collective) ? price.busiest : 0);
+bool shares_processors(const Query& query) {
+  const int ranks = query.placement.per_node > 0 ? query.placement.per_node : query.ranks;
+  return query.costs.processors_per_node > 0 && query.costs.processors_per_node < ranks;
 }
 
-// By price. Of those that cost as much as the cheapest, first the one with the fewest messages one after another: where ranks share
-// processors, it passes on the least of what has gone from the caches meanwhile (but slots of more connections have gone, too). Of what has
-// a root, the one whose busiest rank has the least to do.
+// The lightest first. Where ranks of one node share processors and send by the kernel, of those that weigh as much as the lightest: with a
+// root, first the one whose busiest rank has the least to do; else the one with the fewest messages one after another, which passes
+// on the least of what has gone from the caches meanwhile. (Slots of more connections would have gone, too.)
 void sort(std::vector<Candidate>& candidates, const Query& query) {
   std::stable_sort(candidates.begin(), candidates.end(), [&](const Candidate& a, const Candidate& b) {
     if (a.refused.empty() != b.refused.empty()) return a.refused.empty();
     return a.refused.empty() && weighed(query, a.price) < weighed(query, b.price);
   });
-  if (query.costs.processors_per_node == 0 || query.costs.slots_inside) return;
+  if (!shares_processors(query) || query.slots || query.placement.nodes(query.ranks) > 1) return;
   const double most = alike * weighed(query, candidates.front().price);
   const auto end = std::find_if(candidates.begin(), candidates.end(),
                                 [&](const Candidate& c) { return !c.refused.empty() || weighed(query, c.price) > most; });
-  const auto before = [&](const Candidate& a, const Candidate& b) {
+  std::stable_sort(candidates.begin(), end, [&](const Candidate& a, const Candidate& b) {
     return rooted(query.collective) ? a.price.busiest < b.price.busiest : a.price.hops < b.price.hops;
-  };
-  const auto first = std::min_element(candidates.begin(), end, before);
-  if (first != end) std::rotate(candidates.begin(), first, first + 1);
+  });
 }
 
 }  // namespace
+
+double weighed(const Query& query, const Price& price) {
+  double seconds = price.seconds;
+  if (shares_processors(query)) seconds = std::max(seconds, price.shared + (1 - 1.0 / query.costs.processors_per_node) * price.apart);
+  return seconds + (rooted(query.collective) ? price.busiest : 0);
+}
 
 const Result<Profile>& Profiles::of(std::string_view family, const Shape& shape, const Placement& placement) {
   Key key{family, shape.collective, shape.ranks, shape.channels, shape.root, shape.grid, placement.per_node, shape.ordered};

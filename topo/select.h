@@ -1,6 +1,5 @@
-// Which family runs a call: every candidate that this machine allows is priced, and the cheapest taken; of what has a root, the work of the
-// busiest rank counts too, and where ranks share processors the time on enough of them. A pure function of what all ranks know, so that
-// they choose alike; equal ones are decided by the order of families().
+// Which family runs a call: every candidate that this machine allows is priced and weighed, and the lightest taken. A pure function of what
+// all ranks know, so that they choose alike; equal ones are decided by the order of families().
 #pragma once
 #include <map>
 #include <optional>
@@ -26,6 +25,7 @@ struct Query {
   uint32_t channels = 1;        ///< connections between two ranks: a schedule has no more channels
   uint32_t shape_channels = 0;  ///< of every candidate's shape; 0: one, and as many as there are connections for
   Costs costs;
+  bool slots = true;  ///< what is sent inside a node lies in slots of each connection; not: in buffers that the kernel uses for all
   schedule::Cutting cutting;
   std::vector<LinkOverride> overrides;  ///< links that are slower or missing
   bool ordered = false;                 ///< candidates' sums are those of the canonical tree (schedule/canonical.h), or they are refused
@@ -39,12 +39,18 @@ struct Candidate {
   std::string refused;  ///< why it can't run; empty: it can
 };
 
+/// Seconds by which candidates are compared: the predicted time, but where ranks share processors at least the work on these and a share
+/// of the time on as many as are wanted (Graham, "Bounds on multiprocessing timing anomalies", 1969: the longest that work takes which no
+/// processor leaves lying). Calls of what has a root follow each other without waiting, and the busiest rank sets their pace: its work
+/// is added.
+double weighed(const Query&, const Price&);
+
 struct Choice {
   std::vector<Candidate> candidates;  ///< the best first, the refused last
 
   /// Null: none can run.
   const Candidate* best() const { return candidates.empty() || !candidates.front().refused.empty() ? nullptr : &candidates.front(); }
-  /// The cheapest of a family; null: none can run.
+  /// The best of a family; null: none can run.
   const Candidate* cheapest(std::string_view family) const;
 };
 
@@ -63,11 +69,11 @@ class Profiles {
 };
 
 Choice choose(const Query&, Profiles&);
-/// A table of all candidates: predicted times and of what they are made, or why one is refused; before them the direct forms.
+/// A table of all candidates: predicted times, of what they are made, and weights, or why one is refused; before them the direct forms.
 std::string explain(const Query&, const Choice&, std::span<const DirectCandidate> = {});
 
 /// What the published rule takes: below 1 MiB the tree if it is predicted under 0.8 of the ring; on several nodes of several ranks
-/// hierarchical if it is predicted under 1.2 of the ring; else the smallest prediction. Null: none can run.
+/// hierarchical if it is predicted under 1.2 of the ring; else the best. Null: none can run.
 const Candidate* rule_of_thumb(const Query&, const Choice&);
 
 }  // namespace gyre::topo

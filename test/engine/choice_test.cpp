@@ -130,5 +130,7 @@ TEST_CASE("the machine is told by transport and load, and its constants come fro
   CHECK(machine(configured({"GYRE_TRANSPORT=ucx"}), two) == "host_ucx_crowded");
   CHECK(machine(configured({"GYRE_TRANSPORT=tcp"}), two) == "host_tcp_crowded");
   CHECK(circumstances(configured({}), two)->costs.processors_per_node == 1);
+  CHECK(query(*circumstances(configured({}), two), {}).slots);
+  CHECK(!query(*circumstances(configured({"GYRE_TRANSPORT=tcp"}), two), {}).slots);
   CHECK(error_of(circumstances(configured({"GYRE_CONSTANTS=/nowhere.json"}), two)) == "/nowhere.json: can't be read");
 }

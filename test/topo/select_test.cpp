@@ -90,7 +90,7 @@ TEST_CASE("where ranks share processors, who does most of the work costs, and of
   Profiles profiles;
   Query query = on("host_tcp_crowded", 8, 0, 8 << 20);
   query.costs.processors_per_node = 2;
-  query.costs.slots_inside = false;
+  query.slots = false;
   query.collective = Collective::all_gather;
   Choice choice = choose(query, profiles);
   CHECK(find(choice, "naive")->price.seconds == Approx(choice.best()->price.seconds).epsilon(0.02));
@@ -118,8 +118,24 @@ TEST_CASE("where ranks share processors and slots fall out of caches, equals are
   const Choice choice = choose(query, profiles);
   CHECK(choice.best()->family == "ring");  // whose ranks have fewer connections
   CHECK(choice.best()->price.seconds == Approx(find(choice, "one_shot")->price.seconds));
-  query.costs.processors_per_node = 0;
-  CHECK(find(choose(query, profiles), "ring")->price.seconds == find(choice, "ring")->price.apart);
+}
+
+TEST_CASE("processors that no ranks share count as many, and what nothing can run is refused where ranks share them, too") {
+  Profiles profiles;
+  Query query = on("host_tcp_crowded", 8, 0, 8 << 20);
+  query.slots = false;
+  const Choice own = choose(query, profiles);
+  CHECK(own.best()->price.seconds == own.best()->price.apart);
+  for (const int processors : {8, 64}) {
+    query.costs.processors_per_node = processors;
+    const Price& price = choose(query, profiles).best()->price;
+    CHECK(weighed(query, price) == price.seconds);
+  }
+  query.costs.processors_per_node = 1;
+  const Price& price = choose(query, profiles).best()->price;
+  CHECK(weighed(query, price) == price.shared);
+  query.cutting.slot_bytes = 0;
+  CHECK(choose(query, profiles).best() == nullptr);
 }
 
 TEST_CASE("a rank's first messages on several channels leave one after the other") {

@@ -5,6 +5,7 @@ import json
 import pathlib
 import sys
 import tempfile
+from unittest import mock
 
 sys.dont_write_bytecode = True
 PEERS = pathlib.Path(__file__).resolve().parents[1] / "perf" / "peers"
@@ -73,12 +74,15 @@ def halves_are_compared_at_as_many_elements():
 
 def runs_are_taken_where_the_cpus_are_as_near_as_usual():
     """Neither nearer nor farther than the usual hop; the run's hop is the one least like it."""
-    probes, runs = iter([28, 245, 60, 245, 58, 66]), []
-    compare_all.hop_ns, compare_all.run = lambda: next(probes), lambda *_: runs.append(1) or ("", [], "")
-    compare_all.time.sleep = lambda _: None
-    check((("", [], ""), 66), compare_all.run_at_one_hop(None, None, None, 60))
-    check((2, []), (len(runs), list(probes)))
-    check((("", [], ""), None), compare_all.run_at_one_hop(None, None, None, None))
+    done, probes, runs = ("", [], ""), iter([28, 80, 245, 60, 245, 58, 66]), []
+    with mock.patch.multiple(compare_all, hop_ns=lambda: next(probes), run=lambda *_: runs.append(1) or done), mock.patch("time.sleep"):
+        check((done, 66), compare_all.run_at_one_hop(None, None, None, 60))
+        check((2, []), (len(runs), list(probes)))
+        check((done, None), compare_all.run_at_one_hop(None, None, None, None))
+    with mock.patch.multiple(compare_all, hop_ns=mock.Mock(side_effect=[60, 28, 245] * 5)), mock.patch("time.sleep"):
+        check(60, compare_all.usual_hop_ns())
+    with mock.patch.multiple(compare_all, hop_ns=mock.Mock(side_effect=[60, None])), mock.patch("time.sleep"):
+        check(None, compare_all.usual_hop_ns())
 
 
 def a_file_that_was_cut_off_goes_on_after_its_last_whole_round():

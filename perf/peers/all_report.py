@@ -17,8 +17,9 @@ def apart(hop, other):
     return max(hop / other, other / hop) if hop and other else math.inf
 
 
-def close(hop, other):
-    return apart(hop, other) < SAME_HOP
+def near(hop, usual):
+    """Two that are, are of one hop."""
+    return apart(hop, usual) < math.sqrt(SAME_HOP)
 
 
 def spread(values):
@@ -113,7 +114,7 @@ def means(all_points):
 
 def same_hop(rows):
     hops = [row["hop_ns"] for row in rows if row["hop_ns"]]
-    return len(hops) == len(rows) and close(max(hops), min(hops))
+    return len(hops) == len(rows) and apart(max(hops), min(hops)) < SAME_HOP
 
 
 def mark(size):

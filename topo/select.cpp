@@ -101,12 +101,14 @@ Candidate candidate(const Query& query, const Family& family, const std::vector<
 
 constexpr double alike = 1.03;  // weights that differ by less are the same to who measures
 
+// Ranks of a node share processors, and the kernel moves what they send. Over slots this has been measured, too, and chose worse
+// (perf/results/2026-11-23-collectives).
 bool shares_processors(const Query& query) {
   const int ranks = query.placement.per_node > 0 ? query.placement.per_node : query.ranks;
-  return query.costs.processors_per_node > 0 && query.costs.processors_per_node < ranks;
+  return !query.slots && query.costs.processors_per_node > 0 && query.costs.processors_per_node < ranks;
 }
 
-// The lightest first. Where ranks of one node share processors and send by the kernel, of those that weigh as much as the lightest: with a
+// The lightest first. Where ranks of one node share processors, of those that weigh as much as the lightest: with a
 // root, first the one whose busiest rank has the least to do; else the one with the fewest messages one after another, which passes
 // on the least of what has gone from the caches meanwhile. (Slots of more connections would have gone, too.)
 void sort(std::vector<Candidate>& candidates, const Query& query) {
@@ -114,7 +116,7 @@ void sort(std::vector<Candidate>& candidates, const Query& query) {
     if (a.refused.empty() != b.refused.empty()) return a.refused.empty();
     return a.refused.empty() && weighed(query, a.price) < weighed(query, b.price);
   });
-  if (!shares_processors(query) || query.slots || query.placement.nodes(query.ranks) > 1) return;
+  if (!shares_processors(query) || query.placement.nodes(query.ranks) > 1) return;
   const double most = alike * weighed(query, candidates.front().price);
   const auto end = std::find_if(candidates.begin(), candidates.end(),
                                 [&](const Candidate& c) { return !c.refused.empty() || weighed(query, c.price) > most; });

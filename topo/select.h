@@ -39,10 +39,10 @@ struct Candidate {
   std::string refused;  ///< why it can't run; empty: it can
 };
 
-/// Seconds by which candidates are compared: the predicted time, but where ranks share processors at least the work on these and a share
-/// of the time on as many as are wanted (Graham, "Bounds on multiprocessing timing anomalies", 1969: the longest that work takes which no
-/// processor leaves lying). Calls of what has a root follow each other without waiting, and the busiest rank sets their pace: its work
-/// is added.
+/// Seconds by which candidates are compared: the predicted time, but where ranks share processors and send by the kernel at least the work
+/// on these and a share of the time on as many as are wanted (Graham, "Bounds on multiprocessing timing anomalies", 1969: the longest that
+/// work takes which no processor leaves lying). Calls of what has a root follow each other without waiting, and the busiest rank sets
+/// their pace: its work is added.
 double weighed(const Query&, const Price&);
 
 struct Choice {

@@ -110,14 +110,14 @@ TEST_CASE("where ranks share processors, who does most of the work costs, and of
   CHECK(find(choice, "naive")->price.busiest > 1.4 * choice.best()->price.busiest);
 }
 
-TEST_CASE("where ranks share processors and slots fall out of caches, equals are decided by their order") {
+TEST_CASE("where ranks share processors and slots fall out of caches, the price alone decides") {
   Profiles profiles;
   Query query = on("host_tcp_crowded", 8, 0, 8 << 20);
   query.costs.processors_per_node = 2;
   query.collective = Collective::all_gather;
   const Choice choice = choose(query, profiles);
-  CHECK(choice.best()->family == "ring");  // whose ranks have fewer connections
-  CHECK(choice.best()->price.seconds == Approx(find(choice, "one_shot")->price.seconds));
+  CHECK(choice.best()->price.hops > 1);
+  for (const Candidate& c : choice.candidates) CHECK((!c.refused.empty() || weighed(query, c.price) == c.price.seconds));
 }
 
 TEST_CASE("processors that no ranks share count as many, and what nothing can run is refused where ranks share them, too") {

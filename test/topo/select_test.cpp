@@ -128,11 +128,11 @@ TEST_CASE("processors that no ranks share count as many, and what nothing can ru
   CHECK(own.best()->price.seconds == own.best()->price.apart);
   for (const int processors : {8, 64}) {
     query.costs.processors_per_node = processors;
-    const Price& price = choose(query, profiles).best()->price;
+    const Price price = choose(query, profiles).best()->price;
     CHECK(weighed(query, price) == price.seconds);
   }
   query.costs.processors_per_node = 1;
-  const Price& price = choose(query, profiles).best()->price;
+  const Price price = choose(query, profiles).best()->price;
   CHECK(weighed(query, price) == price.shared);
   query.cutting.slot_bytes = 0;
   CHECK(choose(query, profiles).best() == nullptr);

@@ -32,7 +32,8 @@ std::string obstacle(const transport::Device& device, const std::vector<Facts>& 
   for (const size_t rank : {own, peer}) {
     const auto& backends = facts[rank].backends;
     if (std::find(backends.begin(), backends.end(), device.backend) != backends.end()) continue;
-    return rank == own ? transport::why_not(device.backend) : fmt::format("rank {} cannot use {}", rank, device.backend);
+    return rank == own ? transport::why_not(device.backend, facts[own].transport)
+                       : fmt::format("rank {} cannot use {}", rank, device.backend);
   }
   if (!device.between_hosts && facts[own].host != facts[peer].host) return fmt::format("{} does not reach another host", device.name);
   return {};
@@ -64,7 +65,6 @@ Result<Connections> connect_ranks(Bootstrap& bootstrap, const Config& config, co
     for (size_t peer = 0; peer < ranks; ++peer) {
       if (peer == own || !connections.transports[peer].empty()) continue;
       reasons[peer] = obstacle(device, facts, own, peer);
-      if (reasons[peer].empty() && !named) reasons[peer] = passed_over(device.backend, facts[own], facts[peer]);
       wanted[peer] = reasons[peer].empty();
     }
     Joining joining(bootstrap, config, wanted);
@@ -85,8 +85,9 @@ Result<Connections> connect_ranks(Bootstrap& bootstrap, const Config& config, co
   }
   for (size_t peer = 0; peer < ranks; ++peer) {
     if (peer == own || !connections.transports[peer].empty()) continue;
-    const std::string reason =
-        reasons[peer].empty() ? transport::why_not(*config.transport == "auto" ? "tcp" : *config.transport) : reasons[peer];
+    const std::string reason = reasons[peer].empty()
+                                   ? transport::why_not(*config.transport == "auto" ? "tcp" : *config.transport, *config.transport)
+                                   : reasons[peer];
     const Error error{Code::remote,
                       fmt::format("rank {} cannot be joined with rank {} (transport {}): {}", own, peer, *config.transport, reason)};
     bootstrap.fail(error);

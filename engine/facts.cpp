@@ -15,7 +15,7 @@
 namespace gyre::engine {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Facts, version, host, processors, backends, transport, slot_bytes, slots, channels, memory_bytes,
-                                   algorithm, grid, numerics, constants, reason_for_ucx, slots_by_default)
+                                   algorithm, grid, numerics, constants, slots_by_default)
 
 namespace {
 
@@ -55,21 +55,13 @@ Result<std::vector<Facts>> exchange_facts(transport::Bootstrap& bootstrap, const
     bootstrap.fail(constants.error());  // the others are about to wait for us
     return constants.error();
   }
-  const Facts own{std::string(version),
-                  host,
-                  own_processors(),
-                  own_backends(*config.transport),
-                  *config.transport,
-                  *config.slot_bytes,
-                  *config.slots,
-                  *config.channels,
-                  *config.memory_bytes,
-                  *config.algorithm,
-                  *config.grid,
-                  *config.numerics,
-                  *constants,
-                  transport::reason_for_ucx(),
-                  config.slot_bytes.origin == "default" && config.slots.origin == "default"};
+  const Facts own{std::string(version), host,
+                  own_processors(),     own_backends(*config.transport),
+                  *config.transport,    *config.slot_bytes,
+                  *config.slots,        *config.channels,
+                  *config.memory_bytes, *config.algorithm,
+                  *config.grid,         *config.numerics,
+                  *constants,           config.slot_bytes.origin == "default" && config.slots.origin == "default"};
   std::vector<Facts> all;
   for (const std::string& text : GYRE_TRY(bootstrap.all_gather(nlohmann::json(own).dump()))) {
     const auto json = nlohmann::json::parse(text, nullptr, false);

@@ -23,7 +23,6 @@ struct Facts {
   std::string grid;
   std::string numerics;
   std::string constants;          ///< a digest of what ranks choose by
-  std::string reason_for_ucx;     ///< rather than tcp between hosts; empty: none
   bool slots_by_default = false;  ///< neither GYRE_SLOT_BYTES nor GYRE_SLOTS is set
 };
 

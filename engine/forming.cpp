@@ -13,6 +13,7 @@
 #include "engine/memory.h"
 #include "engine/network.h"
 #include "transport/bootstrap_wire.h"
+#include "transport/transport.h"
 
 namespace gyre::engine {
 namespace {
@@ -42,6 +43,7 @@ Config for_part(Config config, size_t ranks) {
 }  // namespace
 
 Result<std::unique_ptr<Communicator>> Communicator::create(const transport::Rendezvous& rendezvous, const Config& given) {
+  transport::open_ucx_before_threads(given);
   return while_others_move(
       [&]() -> Result<std::unique_ptr<Communicator>> { return form(GYRE_TRY(transport::Bootstrap::join(rendezvous)), given); });
 }

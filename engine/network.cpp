@@ -14,19 +14,11 @@ bool has(const Facts& facts, std::string_view backend) {
 
 }  // namespace
 
-std::string passed_over(std::string_view transport, const Facts& a, const Facts& b) {
-  const bool wanted = !a.reason_for_ucx.empty() || !b.reason_for_ucx.empty();
-  if (transport == "ucx" && !wanted && has(a, "tcp") && has(b, "tcp")) return "tcp is as good where there is no RDMA";
-  return {};
-}
-
 bool all_over_tcp(const Config& config, const std::vector<Facts>& facts) {
   if (*config.transport != "auto") return *config.transport == "tcp";
   for (size_t i = 0; i < facts.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
-      const auto taken = [&](std::string_view name) {
-        return has(facts[i], name) && has(facts[j], name) && passed_over(name, facts[i], facts[j]).empty();
-      };
+      const auto taken = [&](std::string_view name) { return has(facts[i], name) && has(facts[j], name); };
       if (facts[i].host == facts[j].host || taken("verbs") || taken("ucx") || !taken("tcp")) return false;
     }
   }

@@ -13,8 +13,6 @@ namespace gyre::engine {
 /// In the order in which `auto` tries them; loopback only for who names it.
 inline constexpr std::string_view transport_order[] = {"shm", "verbs", "ucx", "tcp", "loopback"};
 
-/// What speaks against joining these two ranks by this transport under `auto`; empty: nothing.
-std::string passed_over(std::string_view transport, const Facts&, const Facts&);
 /// Whether all pairs of ranks will be joined by tcp, or not at all.
 bool all_over_tcp(const Config&, const std::vector<Facts>&);
 /// The configuration as it suits how the ranks will be joined: over tcp larger slots and fewer, where no rank has set any, since what a

@@ -13,12 +13,35 @@
 #include "transport/tcp.h"
 #ifdef GYRE_HAVE_UCX
 #include "transport/ucx.h"
+#include "transport/ucx_api.h"
 #endif
 #ifdef GYRE_HAVE_VERBS
 #include "transport/verbs.h"
 #endif
 
 namespace gyre::transport {
+#ifdef GYRE_HAVE_UCX
+namespace {
+
+bool speaks_for_ucx() {
+  for (const char* name : {"UCX_TLS", "UCX_NET_DEVICES"}) {
+    const char* value = std::getenv(name);
+    if (value != nullptr && *value != '\0') return true;
+  }
+  if (tcp_devices().empty()) return true;
+  const auto filter = NetFilter::from_environment();
+  if (rdma_disabled(filter) || sysfs::rdma_ports("/sys").empty()) return false;
+#ifdef GYRE_HAVE_VERBS
+  return !every_verbs_port(filter);
+#else
+  return true;
+#endif
+}
+
+bool asks_ucx(std::string_view only) { return only == "ucx" || (only == "auto" && speaks_for_ucx()); }
+
+}  // namespace
+#endif
 
 std::vector<Device> devices(std::string_view only) {
   const auto wanted = [&](std::string_view backend) { return only == "auto" || only == backend; };
@@ -28,27 +51,14 @@ std::vector<Device> devices(std::string_view only) {
   if (wanted("verbs") && every_verbs_port(NetFilter::from_environment())) all.push_back({"verbs", "verbs", true});
 #endif
 #ifdef GYRE_HAVE_UCX
-  for (const Device& device : wanted("ucx") ? ucx_devices() : std::vector<Device>()) all.push_back(device);
+  for (const Device& device : asks_ucx(only) ? ucx_devices() : std::vector<Device>()) all.push_back(device);
 #endif
   for (const Device& device : wanted("tcp") ? tcp_devices() : std::vector<Device>()) all.push_back(device);
   if (wanted("loopback")) all.push_back({"loopback", "loopback", false});
   return all;
 }
 
-std::string reason_for_ucx() {
-  for (const char* name : {"UCX_TLS", "UCX_NET_DEVICES"}) {
-    const char* value = std::getenv(name);
-    if (value != nullptr && *value != '\0') return fmt::format("{}={}", name, value);
-  }
-  const auto filter = NetFilter::from_environment();
-  if (rdma_disabled(filter) || sysfs::rdma_ports("/sys").empty()) return {};
-#ifdef GYRE_HAVE_VERBS
-  if (every_verbs_port(filter)) return {};
-#endif
-  return "RDMA devices that verbs cannot use";
-}
-
-std::string why_not(std::string_view backend) {
+std::string why_not(std::string_view backend, [[maybe_unused]] std::string_view only) {
 #ifdef GYRE_HAVE_VERBS
   if (backend == "verbs") {
     const auto way = every_verbs_port(NetFilter::from_environment());
@@ -56,10 +66,17 @@ std::string why_not(std::string_view backend) {
   }
 #endif
 #ifdef GYRE_HAVE_UCX
-  if (backend == "ucx") return why_no_ucx();
+  if (backend == "ucx") return asks_ucx(only) ? why_no_ucx() : "tcp is as good where there is no RDMA";
 #endif
   if (backend == "tcp") return why_no_tcp();
   return fmt::format("this gyre was built without {}", backend);
+}
+
+void open_ucx_before_threads([[maybe_unused]] const Config& config) {
+#ifdef GYRE_HAVE_UCX
+  if (asks_ucx(*config.transport) || *config.fallback == "tcp") [[maybe_unused]]
+    const Status opened = ucx::load_ucx();
+#endif
 }
 
 size_t most_connection_bytes(const Slots& slots) {
@@ -82,7 +99,7 @@ Result<std::unique_ptr<Worker>> open_worker(const Device& device, Slots slots, c
 #ifdef GYRE_HAVE_UCX
   if (device.backend == "ucx") return open_ucx_worker(slots);
 #endif
-  return Error{Code::invalid_usage, why_not(device.backend)};
+  return Error{Code::invalid_usage, why_not(device.backend, device.backend)};
 }
 
 }  // namespace gyre::transport

@@ -200,13 +200,15 @@ struct Device {
 };
 
 /// All devices of the backends that can be used here, in order of preference; of one backend where one is named, and no other is asked
-/// then: to ask UCX takes 100 ms, memory and descriptors.
+/// then. UCX, which takes 10 to 100 ms, memory, descriptors and signals to ask, is asked unnamed only where something speaks for it and
+/// against plain TCP: the user's UCX_ variables, RDMA devices that verbs cannot use, or that there is no TCP.
 std::vector<Device> devices(std::string_view only = "auto");
-/// What speaks for UCX and against plain TCP on this machine: the user's UCX_ variables, or RDMA devices that only UCX may be able to use.
-/// Empty: nothing.
-std::string reason_for_ucx();
-/// Why a backend is not among them.
-std::string why_not(std::string_view backend);
+/// Why a backend is not among devices(only).
+std::string why_not(std::string_view backend, std::string_view only = "auto");
+/// Opens UCX where a job so configured will or may use it. To be called before its first thread is started: when it is loaded, UCX
+/// overwrites the beginnings of libc's mmap, munmap and their like, and a thread that runs those at this moment crashes. Who needs UCX
+/// hears later why it could not be opened.
+void open_ucx_before_threads(const Config&);
 /// What one end of a connection takes of memory for its slots, whatever the transport; where both ends share it, all of it. Not counted is
 /// what the kernel and UCX have for themselves.
 size_t most_connection_bytes(const Slots&);

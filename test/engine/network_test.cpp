@@ -8,12 +8,11 @@ using namespace gyre::engine;
 
 namespace {
 
-Facts at(const std::string& host, std::vector<std::string> backends, const std::string& reason_for_ucx = "") {
+Facts at(const std::string& host, std::vector<std::string> backends) {
   Facts facts;
   facts.host = host;
   facts.backends = std::move(backends);
   facts.processors = {3};
-  facts.reason_for_ucx = reason_for_ucx;
   facts.slots_by_default = true;
   return facts;
 }
@@ -26,30 +25,18 @@ Config named(const std::string& transport) {
 
 }  // namespace
 
-TEST_CASE("auto passes ucx over for tcp, unless either rank has a reason for it, or no tcp") {
-  const Facts plain = at("a", {"ucx", "tcp"});
-  const Facts asks = at("b", {"ucx", "tcp"}, "UCX_TLS=tcp");
-  const Facts without = at("c", {"ucx"});
-  CHECK(passed_over("ucx", plain, plain) != "");
-  for (const auto& [a, b] : {std::pair{plain, asks}, std::pair{asks, plain}, std::pair{asks, asks}, std::pair{plain, without}}) {
-    CHECK(passed_over("ucx", a, b).empty());
-    CHECK(passed_over("tcp", a, b).empty());  // it is what is left, should ucx not join them
-  }
-  CHECK(passed_over("tcp", plain, plain).empty());
-  CHECK(passed_over("verbs", plain, plain).empty());
-}
-
 TEST_CASE("all is over tcp where it is named, or nothing else can be taken") {
   const Config any = named("auto");
-  const std::vector<std::string> both{"shm", "ucx", "tcp"};
-  CHECK(all_over_tcp(named("tcp"), {at("a", both), at("a", both)}));
-  CHECK_FALSE(all_over_tcp(named("ucx"), {at("a", both), at("b", both)}));
-  CHECK(all_over_tcp(any, {at("a", both), at("b", both), at("c", both)}));
-  CHECK_FALSE(all_over_tcp(any, {at("a", both), at("b", both), at("b", both)}));
-  CHECK_FALSE(all_over_tcp(any, {at("a", both), at("b", both, "UCX_TLS=rc")}));
+  const std::vector<std::string> plain{"shm", "tcp"}, with_ucx{"shm", "ucx", "tcp"};
+  CHECK(all_over_tcp(named("tcp"), {at("a", plain), at("a", plain)}));
+  CHECK_FALSE(all_over_tcp(named("ucx"), {at("a", with_ucx), at("b", with_ucx)}));
+  CHECK(all_over_tcp(any, {at("a", plain), at("b", plain), at("c", plain)}));
+  CHECK_FALSE(all_over_tcp(any, {at("a", plain), at("b", plain), at("b", plain)}));
+  CHECK_FALSE(all_over_tcp(any, {at("a", with_ucx), at("b", with_ucx)}));
+  CHECK(all_over_tcp(any, {at("a", plain), at("b", with_ucx)}));
   CHECK_FALSE(all_over_tcp(any, {at("a", {"verbs", "tcp"}), at("b", {"verbs", "tcp"})}));
   CHECK(all_over_tcp(any, {at("a", {"verbs", "tcp"}), at("b", {"tcp"})}));
-  CHECK_FALSE(all_over_tcp(any, {at("a", both)}));
+  CHECK_FALSE(all_over_tcp(any, {at("a", plain)}));
 }
 
 TEST_CASE("over tcp slots are larger and fewer, on all ranks, unless one has set them") {

@@ -2,7 +2,9 @@
 
 TEST_UCX_FAKES names a folder with libraries made from fake/; without it gyre was built without UCX.
 """
+import contextlib
 import os
+import re
 import subprocess
 import tempfile
 
@@ -26,12 +28,17 @@ def shm_works_and_ucx_complains(env, *patterns):
         check(word in done.err, f"nothing about {word}\n{done.story()}")
 
 
-def instead_of_ucx(make, *patterns):
-    """With the file that make(path) puts where the dynamic linker looks first."""
+@contextlib.contextmanager
+def found_first(make):
+    """What make(path) puts there is what the dynamic linker finds as UCX; the folder, and the environment for it."""
     with tempfile.TemporaryDirectory() as folder:
         make(os.path.join(folder, "libucp.so.0"))
-        path = os.pathsep.join(filter(None, (folder, os.environ.get("LD_LIBRARY_PATH"))))
-        shm_works_and_ucx_complains({"LD_LIBRARY_PATH": path}, *(pattern.replace("FOLDER", folder) for pattern in patterns))
+        yield folder, {"LD_LIBRARY_PATH": os.pathsep.join(filter(None, (folder, os.environ.get("LD_LIBRARY_PATH"))))}
+
+
+def instead_of_ucx(make, *patterns):
+    with found_first(make) as (folder, env):
+        shm_works_and_ucx_complains(env, *(pattern.replace("FOLDER", folder) for pattern in patterns))
 
 
 def nothing_of_ucx_is_linked():
@@ -71,5 +78,20 @@ def file_that_is_no_library():
     instead_of_ucx(lambda path: open(path, "w", encoding="ascii").close(), "FOLDER/libucp.so.0: file too short")
 
 
+def loaded_by_whom_it_serves_and_before_any_thread():
+    """UCX, as it is loaded, overwrites the beginnings of mmap() and its like: a thread that is there then crashes."""
+    library = fake("ucp-1.9")
+    with found_first(lambda path: os.symlink(library, path)) as (_, env):
+        loads = lambda *flags, **more: re.findall("UCX is loaded beside .*", run(*SWEEP, *flags, env={**env, **more}).err)
+        if not os.path.isdir("/sys/class/infiniband"):
+            check(loads() == [], "UCX is loaded where tcp is as good")
+        check(loads("--transport", "shm") == [], "UCX is loaded for shm")
+        if "UCX_MEM_EVENTS" in os.environ:
+            raise Skipped("a sanitizer has threads of its own")
+        for flags, more in ((("--transport", "ucx"), {}), ((), {"UCX_TLS": "tcp,self"}), ((), {"GYRE_FALLBACK": "tcp"})):
+            said = loads(*flags, **more)
+            check(said == ["UCX is loaded beside 0 other threads"] * 2, f"{flags} {more}: {said}")
+
+
 subjects([nothing_of_ucx_is_linked, no_ucx_at_all, ucx_that_is_too_old, ucx_that_lacks_a_function, library_that_is_no_ucx,
-          file_that_is_no_library])
+          file_that_is_no_library, loaded_by_whom_it_serves_and_before_any_thread])

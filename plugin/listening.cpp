@@ -90,7 +90,8 @@ Result<std::unique_ptr<Comm>> ListenComm::accept() {
       group_->retire(std::move(arrival->endpoint));
       refuse(*arrival, ready.error().what);
       if (!arrival->joined) continue;
-      const Error lost{Code::remote, fmt::format("{} was lost when it had connected: {}", arrival->from.name, ready.error().what)};
+      const Error lost{Code::remote,
+                       fmt::format("the connection from {} was lost once it was made: {}", arrival->from.name, ready.error().what)};
       arrivals_.erase(arrival);
       return lost;
     }
@@ -120,7 +121,7 @@ Status ListenComm::hear(Arrival& arrival) {
     }
   }
   if (arrival.joined || arrival.control.ended().empty()) return {};
-  const std::string who = arrival.number == 0 ? "" : fmt::format("{} was lost while it connected: ", arrival.from.name);
+  const std::string who = arrival.number == 0 ? "" : fmt::format("the connection from {} was lost while it was made: ", arrival.from.name);
   return Error{Code::remote, who + arrival.control.ended()};
 }
 

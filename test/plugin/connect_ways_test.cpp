@@ -46,7 +46,7 @@ TEST_CASE("connect: two ends without a common way have an error that says so, bo
   meeting.meet();
   CHECK(contains(meeting.connect_error, "no way"));
   CHECK(meeting.connect_error->code == Code::remote);
-  CHECK(contains(meeting.accept_error, "lost while it connected"));
+  CHECK(contains(meeting.accept_error, "lost while it was made"));
 }
 
 TEST_CASE("connect: a way that either end can't go is left for the next one") {

@@ -84,9 +84,11 @@ Result<DirectPlan> DirectForms::plan(const Call& any, bool ordered, bool may_sta
   DirectPlan plan{normal(any), {}, 0, ordered, {}, {}};
   const Layout layout = engine::layout(plan.call, ranks_);
   const size_t bytes = layout.input_blocks() * plan.call.count * size_of(plan.call.type);
-  if (may_stage && bytes <= transport::Board::slot_bytes) plan.staged = GYRE_TRY(form(plan.call, true));
+  const auto otherwise = may_map ? ordinary(plan.call, bytes) : std::nullopt;
+  const bool bounced = otherwise == topo::BufferAccess::bounced && bytes > bounced_from_;
+  if (may_stage && !bounced && bytes <= transport::Board::slot_bytes) plan.staged = GYRE_TRY(form(plan.call, true));
   if (may_map && (!plan.staged || bytes > staged_at_best_)) plan.mapped = GYRE_TRY(form(plan.call, false));
-  if (plan.mapped && !plan.staged) plan.ordinary = ordinary(plan.call, bytes);
+  if (!plan.staged) plan.ordinary = otherwise;
   plan.text = in_words(plan.call, plan.staged ? "one_shot" : "two_shot");
   plan.hash = mix(fnv1a(plan.text));
   return plan;

@@ -41,7 +41,12 @@ class DirectForms {
  public:
   /// `crowded`: ranks share processors, so that a second meeting costs them much. `attached`: they reach each other's ordinary memory.
   DirectForms(Rank rank, int ranks, bool crowded, size_t bounce_bytes, bool attached)
-      : rank_(rank), ranks_(ranks), staged_at_best_(crowded ? 8192 : 512), bounce_bytes_(bounce_bytes), attached_(attached) {}
+      : rank_(rank),
+        ranks_(ranks),
+        staged_at_best_(crowded ? 8192 : 512),
+        bounced_from_(crowded ? 8192 : 2048),
+        bounce_bytes_(bounce_bytes),
+        attached_(attached) {}
   /// Error: Code::internal, a form does not compute the collective.
   Result<DirectPlan> plan(const Call&, bool ordered, bool may_stage, bool may_map);
 
@@ -52,6 +57,7 @@ class DirectForms {
   Rank rank_;
   int ranks_;
   size_t staged_at_best_;  // bytes of input, up to which a copy is shown even where it could be mapped
+  size_t bounced_from_;    // beyond this, not all ranks read all inputs, where these can be bounced
   size_t bounce_bytes_;    // of each rank's bounce buffer
   bool attached_;
   std::map<std::tuple<Collective, Rank, bool>, std::shared_ptr<const schedule::Direct>> proven_;

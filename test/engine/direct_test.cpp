@@ -59,8 +59,8 @@ std::string checked_direct(Communicator& communicator, const Call& call, bool in
 
 using InHeap = test::JobMemory<int32_t, HeapAllocator<int32_t>>;
 using Private = test::JobMemory<int32_t>;
-// Around what fits a line, what is staged at best, what fits the board, and (an all-reduce) the bounce buffer.
-const std::vector<size_t> direct_counts{0, 1, 13, 128, 129, 8192, 8193, 30011};
+// Around what fits a line, what is staged at best, what fits the board, and, of an all-reduce, what is bounced.
+const std::vector<size_t> direct_counts{0, 1, 13, 128, 129, 513, 2049, 8192, 8193, 30011};
 
 /// All collectives of all roots; `in_heap` says whose buffers lie there.
 std::string direct_right(Communicator& communicator, const std::function<bool(Rank)>& in_heap) {
@@ -158,10 +158,10 @@ TEST_CASE("an all-reduce is right at the ends of the sizes that are reduced in c
   for (const int ranks : some_ranks) {
     CHECK(first_wrong(run_ranks(ranks, over_shm, [](Communicator& communicator) {
             std::string wrong;
-            for (const size_t count : std::initializer_list<size_t>{8192, 8193, 1 << 19, (1 << 19) + 1}) {
+            for (const size_t count : std::initializer_list<size_t>{512, 513, 2048, 2049, 1 << 19, (1 << 19) + 1}) {
               const Call call{Collective::all_reduce, count, DataType::int32, ReduceOp::sum, 0};
-              const std::string family = *communicator.algorithm(call);
-              if ((count <= 8192 && family != "one_shot") || (count > 8192 && count <= 1 << 19 && family != "two_shot"))
+              const std::string family = *communicator.algorithm(call);  // between 512 and 2048, as ranks have processors
+              if ((count <= 512 && family != "one_shot") || (count > 2048 && count <= 1 << 19 && family != "two_shot"))
                 return "not " + family;
               for (const bool in_place : {false, true}) {
                 if (wrong.empty()) wrong = checked_direct<Private>(communicator, call, in_place);
@@ -381,8 +381,8 @@ TEST_CASE("the family, the prediction and the table are of what runs on such buf
     constexpr auto ordinary = BufferKind::ordinary;
     constexpr auto heap = BufferKind::shared_heap;
     const Call small{Collective::all_reduce, 2, DataType::float32, ReduceOp::sum, 0};
-    const Call middle{Collective::all_reduce, 8000, DataType::float32, ReduceOp::sum, 0};
-    const Call copied{Collective::all_reduce, 16384, DataType::float32, ReduceOp::sum, 0};
+    const Call middle{Collective::reduce_scatter, 4000, DataType::float32, ReduceOp::sum, 0};
+    const Call copied{Collective::all_reduce, 8000, DataType::float32, ReduceOp::sum, 0};
     const Call large{Collective::all_reduce, 1 << 20, DataType::float32, ReduceOp::sum, 0};
     const Call gathered{Collective::all_gather, 1 << 18, DataType::float32, ReduceOp::sum, 0};
     const Call scaled{Collective::all_reduce, 2, DataType::float32, ReduceOp::premul_sum, 0};

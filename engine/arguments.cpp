@@ -94,6 +94,13 @@ bool in_place(const Call& call, Rank rank, int ranks, const Buffers& buffers) {
          reinterpret_cast<uintptr_t>(buffers.output) - all.output_offset(rank) * block;
 }
 
+size_t own_bytes(const Call& call, Rank rank, int ranks, const Buffers& buffers) {
+  const schedule::Layout layout = engine::layout(call, ranks);
+  const size_t in = layout.has_input(rank) ? layout.input_blocks() : 0;
+  const size_t out = layout.has_output(rank) ? layout.output_blocks() : 0;
+  return (in_place(call, rank, ranks, buffers) ? std::max(in, out) : in + out) * call.count * size_of(call.type);
+}
+
 std::optional<Error> refuse(const Call& call, Rank rank, int ranks, const Buffers& buffers) {
   if (static_cast<size_t>(call.collective) >= collective_count) {
     return Error{Code::invalid_argument, fmt::format("there is no collective {}", static_cast<int>(call.collective))};

@@ -43,6 +43,8 @@ struct Buffers {
 /// True where input and output share memory in the way that NCCL calls in place: the block that one of them has lies in the other, where
 /// it belongs.
 bool in_place(const Call&, Rank, int ranks, const Buffers&);
+/// Of the memory of a rank's buffers; of a valid call.
+size_t own_bytes(const Call&, Rank, int ranks, const Buffers&);
 /// What is wrong with the arguments; nothing: the call can be made.
 std::optional<Error> refuse(const Call&, Rank, int ranks, const Buffers&);
 /// "all_reduce", or "unknown" for a value that is none.

@@ -24,8 +24,8 @@ bool sends(const Transfer& transfer) { return transfer.kind == Transfer::Kind::s
 
 }  // namespace
 
-Batch::Batch(Rank rank, std::vector<transport::Fifo*> fifos, size_t slot_bytes, size_t from)
-    : rank_(rank), fifos_(std::move(fifos)), slot_bytes_(slot_bytes), away_from_(from), begun_(fifos_.size()) {}
+Batch::Batch(Rank rank, std::vector<transport::Fifo*> fifos, size_t slot_bytes, Away away)
+    : rank_(rank), fifos_(std::move(fifos)), slot_bytes_(slot_bytes), away_(away), begun_(fifos_.size()) {}
 
 std::optional<Error> Batch::refuse(std::span<const Transfer> transfers) const {
   std::vector<const Transfer*> own[2];
@@ -158,7 +158,7 @@ bool Batch::send(Strand& strand) {
   if (slot == nullptr) return false;
   if (strand.at.header_through) {
     const std::byte* data = message.data + strand.at.offset;
-    if (out.posted() || bytes < away_from_) {
+    if (out.posted() || bytes < away_.messages) {
       kernels::copy(slot, data, bytes);
     } else {
       kernels::copy_away(slot, data, bytes);

@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/away.h"
 #include "engine/work.h"
 #include "transport/transport.h"
 
@@ -28,8 +29,8 @@ struct Transfer {
 
 class Batch final : public Work {
  public:
-  /// `fifos`: by peer, null for this rank itself. `slot_bytes`: their largest message. `from`: away_from, or never_away.
-  Batch(Rank rank, std::vector<transport::Fifo*> fifos, size_t slot_bytes, size_t from);
+  /// `fifos`: by peer, null for this rank itself. `slot_bytes`: their largest message.
+  Batch(Rank rank, std::vector<transport::Fifo*> fifos, size_t slot_bytes, Away away);
 
   /// What is wrong with a group by itself; nothing: it can be run.
   std::optional<Error> refuse(std::span<const Transfer>) const;
@@ -95,7 +96,7 @@ class Batch final : public Work {
   Rank rank_;
   std::vector<transport::Fifo*> fifos_;
   size_t slot_bytes_;
-  size_t away_from_;
+  Away away_;
   std::vector<Count> begun_;       // by peer
   std::vector<Message> messages_;  // by strand
   std::vector<Strand> strands_;

@@ -13,9 +13,8 @@ namespace gyre::engine {
 
 class CollectiveWork final : public Work {
  public:
-  CollectiveWork(Rank rank, std::vector<std::vector<transport::Fifo*>> fifos, size_t from, std::unique_ptr<Direct> direct,
-                 const Work& groups)
-      : machines_(rank, std::move(fifos), from), direct_(std::move(direct)) {
+  CollectiveWork(Rank rank, std::vector<std::vector<transport::Fifo*>> fifos, Away away, std::unique_ptr<Direct> direct, const Work& groups)
+      : machines_(rank, std::move(fifos), away), direct_(std::move(direct)) {
     machines_.between(groups);
     if (direct_ != nullptr) direct_->between(groups);
   }

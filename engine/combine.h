@@ -17,14 +17,9 @@ struct Source {
   schedule::Form form = schedule::Form::part;  ///< looked at in ordered numerics only
 };
 
-/// A message of so many bytes is written to a peer's slots past the caches: in the cache each line would first come back from where the
-/// peer has read it, up to ten times as slowly where that is far away (perf/results/2026-11-23-slots). Not where ranks share processors:
-/// whoever reads it may be the next on this one.
-inline constexpr size_t away_from = 8192, never_away = SIZE_MAX;
-
 struct Sink {
   std::byte* data = nullptr;
-  bool away = false;  ///< to be read by another processor (kernels::copy_away)
+  bool away = false;  ///< past the caches (engine/away.h); then it is none of the sources
 };
 
 class Combine {

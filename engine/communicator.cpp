@@ -31,10 +31,8 @@ Surroundings surroundings(const std::vector<transport::Worker*>& workers, bool c
   return {crowded, !workers.empty(), by_kernel, doorbell};
 }
 
-size_t away(bool crowded) { return crowded ? never_away : away_from; }
-
-std::unique_ptr<Direct> direct(Rank rank, std::unique_ptr<transport::Board> board, int looks, size_t from) {
-  return board == nullptr ? nullptr : std::make_unique<Direct>(rank, std::move(board), looks, from);
+std::unique_ptr<Direct> direct(Rank rank, std::unique_ptr<transport::Board> board, int looks, Away away) {
+  return board == nullptr ? nullptr : std::make_unique<Direct>(rank, std::move(board), looks, away);
 }
 
 }  // namespace
@@ -47,10 +45,9 @@ Communicator::Communicator(Formed formed)
       connections_(std::move(formed.connections)),
       planner_(rank(), std::move(formed.circumstances), {static_cast<uint32_t>(*formed.config.slots), *formed.config.slot_bytes},
                connections_.fifos.size(), formed.board.get(), formed.crowded),
-      batch_(rank(), connections_.fifos.front(), *formed.config.slot_bytes, away(formed.crowded)),
+      batch_(rank(), connections_.fifos.front(), *formed.config.slot_bytes, formed.away),
       waiter_(*given_.wait, surroundings(workers(connections_), formed.crowded, doorbell_.get())),
-      collective_(rank(), connections_.fifos, away(formed.crowded),
-                  direct(rank(), std::move(formed.board), waiter_.looks(), away(formed.crowded)), batch_),
+      collective_(rank(), connections_.fifos, formed.away, direct(rank(), std::move(formed.board), waiter_.looks(), formed.away), batch_),
       executor_(*bootstrap_, workers(connections_), connections_.transports, waiter_),
       in_flight_(collective_, batch_, workers(connections_)),
       time_limit_(std::chrono::seconds(*given_.deadline)) {}

@@ -96,6 +96,7 @@ class Communicator {
     std::unique_ptr<transport::Doorbell> doorbell;
     std::unique_ptr<transport::Board> board;
     bool crowded;
+    Away away;
   };
   explicit Communicator(Formed);
   static Result<std::unique_ptr<Communicator>> form(std::unique_ptr<transport::Bootstrap>, const Config&);

@@ -26,11 +26,11 @@ std::vector<Rank> others(Rank rank, int ranks) {
 
 }  // namespace
 
-Direct::Direct(Rank rank, std::unique_ptr<Board> board, int spins, size_t from)
+Direct::Direct(Rank rank, std::unique_ptr<Board> board, int spins, Away away)
     : rank_(rank),
       board_(std::move(board)),
       spins_(spins),
-      away_from_(from),
+      away_(away),
       others_(others(rank, board_->ranks())),
       memory_(board_->ranks()),
       passes_(rank, board_->ranks()),
@@ -106,7 +106,7 @@ bool Direct::show() {
 }
 
 void Direct::show_copy(std::byte* to, const std::byte* input, size_t bytes) const {
-  if (bytes < away_from_) return kernels::copy(to, input, bytes);
+  if (bytes < away_.messages) return kernels::copy(to, input, bytes);
   kernels::copy_away(to, input, bytes);
   kernels::fence_away();
 }
@@ -173,10 +173,16 @@ bool Direct::decide() {
   if (attached_) attach();
   if (declined_ || (all_in_heaps_ && !reach())) return declined_;
   awaited_ = &form_->users;
-  const Status read = passes_.run(*plan_, *form_, reachable_);
+  const Status read = passes_.run(*plan_, *form_, reachable_, copies_away());
   refuses_ = !read;
   if (!read && !std::exchange(said_unreadable_, true)) say_unreadable(read.error());
   return true;
+}
+
+bool Direct::copies_away() const {
+  const RankMemory& own = reachable_[static_cast<size_t>(rank_)];
+  if (bounced_ || input_bytes(rank_) + output_bytes(rank_) < away_.results) return false;
+  return own_bytes(plan_->call, rank_, board_->ranks(), {own.input, own.output}) >= away_.results;
 }
 
 // The kernel reads no memory of devices, and none that another program keeps from it.

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/away.h"
 #include "engine/direct_memory.h"
 #include "engine/direct_plan.h"
 #include "engine/passes.h"
@@ -23,8 +24,8 @@ namespace gyre::engine {
 
 class Direct final : public Work {
  public:
-  /// `spins`: how often a rank looks for its peers before it lets others be looked after. `from`: away_from, or never_away.
-  Direct(Rank rank, std::unique_ptr<transport::Board> board, int spins, size_t from);
+  /// `spins`: how often a rank looks for its peers before it lets others be looked after.
+  Direct(Rank rank, std::unique_ptr<transport::Board> board, int spins, Away away);
 
   /// Groups that run between the collectives; it must outlive this.
   void between(const Work& groups) { groups_ = &groups; }
@@ -65,6 +66,7 @@ class Direct final : public Work {
   bool look(Rank peer, const transport::Board::Line&);
   bool decide();
   bool reach();
+  bool copies_away() const;
   void say_unreadable(const Error&) const;
   void bounce();
   void attach();
@@ -76,7 +78,7 @@ class Direct final : public Work {
   Rank rank_;
   std::unique_ptr<transport::Board> board_;
   int spins_;
-  size_t away_from_;
+  Away away_;
   std::vector<Rank> others_;
   DirectMemory memory_;
   Passes passes_;

@@ -110,7 +110,7 @@ HostLoad host_load(const std::vector<Facts>& all, Rank rank) {
   }
   int count = 0;
   for (const uint64_t word : processors) count += std::popcount(word);
-  return {count, ranks > count};
+  return {count, ranks > count, ranks};
 }
 
 }  // namespace gyre::engine

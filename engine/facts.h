@@ -30,10 +30,11 @@ struct Facts {
 Result<std::vector<Facts>> exchange_facts(transport::Bootstrap&, const Config&);
 /// {ranks of a host, hosts} where all hosts have equally many ranks, and those of a host follow each other; else empty.
 std::vector<int> host_grid(const std::vector<Facts>&);
-/// How many processors this rank's host has for its ranks, and whether these are more.
+/// How many processors this rank's host has for its ranks, whether these are more, and how many they are.
 struct HostLoad {
   int processors = 0;
   bool crowded = false;
+  int ranks = 1;
 };
 HostLoad host_load(const std::vector<Facts>&, Rank);
 

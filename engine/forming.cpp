@@ -1,5 +1,6 @@
 // How communicators come to be: of the ranks that a launcher has started, and of some of another communicator's.
 #include <fmt/format.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <functional>
@@ -63,9 +64,11 @@ Result<std::unique_ptr<Communicator>> Communicator::form(std::unique_ptr<transpo
   auto doorbell = GYRE_TRY(open_doorbell(*bootstrap, connections));
   auto board = GYRE_TRY(open_board(*bootstrap, connections, config, bounce_bytes(config, facts.size())));
   if (board != nullptr && doorbell != nullptr) board->rings(*doorbell);
-  const bool crowded = host_load(facts, bootstrap->rank()).crowded;
-  return std::unique_ptr<Communicator>(new Communicator({std::move(bootstrap), given, config, *std::move(circumstances), std::move(reunion),
-                                                         std::move(connections), std::move(doorbell), std::move(board), crowded}));
+  const HostLoad load = host_load(facts, bootstrap->rank());
+  const Away away = Away::of(load, shared_cache(fmt::format("/sys/devices/system/cpu/cpu{}/cache", std::max(sched_getcpu(), 0))));
+  return std::unique_ptr<Communicator>(
+      new Communicator({std::move(bootstrap), given, config, *std::move(circumstances), std::move(reunion), std::move(connections),
+                        std::move(doorbell), std::move(board), load.crowded, away}));
 }
 
 // Ranks that name others would not know who is who.

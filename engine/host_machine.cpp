@@ -1,5 +1,6 @@
 #include "engine/host_machine.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace gyre::engine {
@@ -8,8 +9,8 @@ using schedule::Buffer;
 using schedule::Chunks;
 using schedule::Step;
 
-HostMachine::HostMachine(Rank rank, uint32_t channel, uint32_t strand, std::vector<transport::Fifo*> fifos, size_t from)
-    : rank_(rank), channel_(channel), strand_(strand), fifos_(std::move(fifos)), away_from_(from), posting_(fifos_) {
+HostMachine::HostMachine(Rank rank, uint32_t channel, uint32_t strand, std::vector<transport::Fifo*> fifos, Away away)
+    : rank_(rank), channel_(channel), strand_(strand), fifos_(std::move(fifos)), away_(away), posting_(fifos_) {
   sources_.reserve(fifos_.size() + 1);
   pieces_.reserve(fifos_.size() + 1);
   sinks_.reserve(fifos_.size() + 1);
@@ -31,7 +32,11 @@ void HostMachine::bind(const Plan& plan, uint64_t word, const Buffers& buffers, 
   if (program_->steps.empty()) position_.round = plan.rounds();
   blocked_ = {};
   mismatched_ = -1;
-  if (posting_.needed()) posting_.bind(plan, *program_, word, buffers_, in_place(call, rank_, ranks, buffers));
+  const bool in_place = engine::in_place(call, rank_, ranks, buffers);
+  // Posted, they may be sent from there. What is reduced in place has been read, and is in the caches for longer.
+  results_away_ =
+      !posting_.needed() && own_bytes(call, rank_, ranks, buffers) / (in_place && reduces(call.collective) ? 2 : 1) >= away_.results;
+  if (posting_.needed()) posting_.bind(plan, *program_, word, buffers_, in_place);
 }
 
 bool HostMachine::run(size_t limit) {
@@ -82,6 +87,12 @@ void HostMachine::finish(const Step& step) {
   for (const Rank peer : plan_->schedule().peers(step.from)) fifo(peer).pop();
 }
 
+// Only of what is copied: sums take as long either way.
+bool HostMachine::result_away(const Step& step, const std::byte* result) const {
+  if (step.dst.buffer != Buffer::output || pieces_.size() != 1 || pieces_[0].data == result) return false;
+  return !reduces(plan_->call().collective) || facts_[position_.cursor.step].value == schedule::Form::whole;
+}
+
 void HostMachine::compute(const Step& step) {
   const schedule::Fact fact = facts_[position_.cursor.step];
   size_t offset = 0;  // in the messages, in elements
@@ -96,11 +107,14 @@ void HostMachine::compute(const Step& step) {
         pieces_.push_back({address(source.chunks, piece(source.chunks, i)), source.chunks.buffer == Buffer::input, fact.local});
       }
     }
-    if (step.dst.present()) sinks_.push_back({address(step.dst, piece(step.dst, i)), false});
+    if (step.dst.present()) {
+      std::byte* result = address(step.dst, piece(step.dst, i));
+      sinks_.push_back({result, results_away_ && result_away(step, result)});
+    }
     for (const Rank peer : plan_->schedule().peers(step.to)) {
       transport::Fifo& out = fifo(peer);
       if (from_memory(step, out)) continue;
-      sinks_.push_back({out.reserve(sent_bytes_) + offset * plan_->width(fact.value), sent_bytes_ >= away_from_ && !out.posted()});
+      sinks_.push_back({out.reserve(sent_bytes_) + offset * plan_->width(fact.value), sent_bytes_ >= away_.messages && !out.posted()});
     }
     if (!sinks_.empty()) combine_(pieces_, sinks_, p.count, fact, step.association);
     offset += p.count;

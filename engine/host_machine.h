@@ -6,6 +6,7 @@
 #pragma once
 #include <vector>
 
+#include "engine/away.h"
 #include "engine/combine.h"
 #include "engine/posting.h"
 
@@ -14,8 +15,7 @@ namespace gyre::engine {
 class HostMachine {
  public:
   /// `fifos`: of the channel, by peer rank, null for this rank itself.
-  /// `from`: bytes of a message from which on it is written past the caches (away_from).
-  HostMachine(Rank rank, uint32_t channel, uint32_t strand, std::vector<transport::Fifo*> fifos, size_t from);
+  HostMachine(Rank rank, uint32_t channel, uint32_t strand, std::vector<transport::Fifo*> fifos, Away away);
 
   /// Prepares a run. `word` travels with every message and must arrive with every message. `scratch`: Plan::scratch_bytes().
   void bind(const Plan& plan, uint64_t word, const Buffers& buffers, std::byte* scratch);
@@ -57,6 +57,7 @@ class HostMachine {
   }
   void begin(const schedule::Step&);
   bool from_memory(const schedule::Step&, const transport::Fifo&) const;
+  bool result_away(const schedule::Step&, const std::byte* result) const;
   void compute(const schedule::Step&);
   void send(const schedule::Step&);
 
@@ -64,7 +65,7 @@ class HostMachine {
   uint32_t channel_;
   uint32_t strand_;
   std::vector<transport::Fifo*> fifos_;
-  size_t away_from_;
+  Away away_;
   Posting posting_;
   Combine combine_;
 
@@ -72,6 +73,7 @@ class HostMachine {
   const schedule::Program* program_ = nullptr;
   const schedule::Fact* facts_ = nullptr;
   uint64_t word_ = 0;
+  bool results_away_ = false;
   std::byte* buffers_[3] = {};  // input (never written), output, scratch
 
   schedule::Position position_;

@@ -30,7 +30,7 @@ void Machines::bind(const Plan& plan, const Identity& call, const Buffers& buffe
   for (uint32_t channel = 0; channel < plan.schedule().channels; ++channel) {
     auto& strands = kept_[channel];
     while (strands.size() < plan.schedule().strands) {
-      strands.push_back(std::make_unique<HostMachine>(rank_, channel, static_cast<uint32_t>(strands.size()), fifos_[channel], away_from_));
+      strands.push_back(std::make_unique<HostMachine>(rank_, channel, static_cast<uint32_t>(strands.size()), fifos_[channel], away_));
     }
     for (uint32_t strand = 0; strand < plan.schedule().strands; ++strand) {
       running_.push_back(strands[strand].get());

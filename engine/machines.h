@@ -12,8 +12,8 @@ namespace gyre::engine {
 class Machines final : public Work {
  public:
   /// `fifos`: [channel][peer], null for this rank itself.
-  Machines(Rank rank, std::vector<std::vector<transport::Fifo*>> fifos, size_t from)
-      : rank_(rank), fifos_(std::move(fifos)), away_from_(from), kept_(fifos_.size()) {}
+  Machines(Rank rank, std::vector<std::vector<transport::Fifo*>> fifos, Away away)
+      : rank_(rank), fifos_(std::move(fifos)), away_(away), kept_(fifos_.size()) {}
   /// Groups that run between the collectives; it must outlive this. Told of when a collective waits.
   void between(const Work& groups) { groups_ = &groups; }
 
@@ -39,7 +39,7 @@ class Machines final : public Work {
 
   Rank rank_;
   std::vector<std::vector<transport::Fifo*>> fifos_;
-  size_t away_from_;
+  Away away_;
   std::vector<std::vector<std::unique_ptr<HostMachine>>> kept_;  // [channel][strand]
   std::vector<HostMachine*> running_;                            // those that the plan needs
   std::unique_ptr<std::byte, Free> scratch_;

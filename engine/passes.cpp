@@ -4,7 +4,7 @@
 
 namespace gyre::engine {
 
-Status Passes::run(const DirectPlan& plan, const DirectForm& form, std::span<const RankMemory> memory) {
+Status Passes::run(const DirectPlan& plan, const DirectForm& form, std::span<const RankMemory> memory, bool away) {
   const Call& call = plan.call;
   const size_t element = size_of(call.type);
   if (reduces(call.collective)) combine_.bind(call.type, call.op, ranks_, 0, plan.ordered);
@@ -31,9 +31,10 @@ Status Passes::run(const DirectPlan& plan, const DirectForm& form, std::span<con
       continue;
     }
     for (std::byte* sink : sinks_) {
-      if (sink != sources_[0]) kernels::copy(sink, sources_[0], count * element);
+      if (sink != sources_[0]) (away ? kernels::copy_away : kernels::copy)(sink, sources_[0], count * element);
     }
   }
+  if (away) kernels::fence_away();  // before others hear that it is there
   return {};
 }
 

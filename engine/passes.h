@@ -21,9 +21,9 @@ class Passes {
  public:
   Passes(Rank rank, int ranks) : rank_(rank), ranks_(ranks) {}
 
-  /// `memory`: by rank, of all that the form reaches; attached only where a pass copies from it to this rank's own. Error: that can't be
-  /// read; Code::internal where the form is none for it.
-  Status run(const DirectPlan&, const DirectForm&, std::span<const RankMemory> memory);
+  /// `away`: what is only copied is written past the caches. `memory`: by rank, of all that the form reaches; attached only where a pass
+  /// copies from it to this rank's own. Error: that can't be read; Code::internal where the form is none for it.
+  Status run(const DirectPlan&, const DirectForm&, std::span<const RankMemory> memory, bool away);
 
  private:
   Rank rank_;

@@ -35,7 +35,7 @@ class Job {
       for (size_t rank = 0; rank < ranks; ++rank) {
         const auto fifos = carried == Carried::posted ? posted_.back()->fifos(rank) : buffered_.back()->fifos(rank);
         for (uint32_t strand = 0; strand < schedule.strands; ++strand) {
-          machines_.push_back(std::make_unique<HostMachine>(static_cast<Rank>(rank), channel, strand, fifos, away_from));
+          machines_.push_back(std::make_unique<HostMachine>(static_cast<Rank>(rank), channel, strand, fifos, Away{8192, 1}));
           ranks_.push_back(rank);
         }
       }

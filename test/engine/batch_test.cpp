@@ -25,7 +25,7 @@ namespace {
 template <class Fifos, class Progress>
 std::string random_groups(int ranks, size_t slot_bytes, std::mt19937& random, Fifos fifos, Progress progress) {
   std::vector<std::unique_ptr<Batch>> batches;
-  for (Rank r = 0; r < ranks; ++r) batches.push_back(std::make_unique<Batch>(r, fifos(static_cast<size_t>(r)), slot_bytes, away_from));
+  for (Rank r = 0; r < ranks; ++r) batches.push_back(std::make_unique<Batch>(r, fifos(static_cast<size_t>(r)), slot_bytes, Away{8192, 1}));
   for (int group = 0; group < 4; ++group) {
     const std::vector<Sent> messages = test::random_messages(random, ranks, 20000);
     std::vector<std::unique_ptr<Part>> parts;

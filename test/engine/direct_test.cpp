@@ -313,7 +313,7 @@ TEST_CASE("a call that another rank has given up after it read is never done, wh
     for (Rank r = 0; r < 2; ++r) {
       plans.push_back(*DirectForms(r, 2, false, 0, true).plan(call, false, true, true));
       REQUIRE(plans.back().ordinary == topo::BufferAccess::attached);
-      ranks.push_back(std::make_unique<Direct>(r, std::move(boards[r]), 1, away_from));
+      ranks.push_back(std::make_unique<Direct>(r, std::move(boards[r]), 1, Away{8192, 1}));
     }
     const std::string text = "all_gather";
     for (Rank r = 0; r < 2; ++r) ranks[static_cast<size_t>(r)]->bind(plans[static_cast<size_t>(r)], {0, 1, 1, &text}, job.buffers(r));

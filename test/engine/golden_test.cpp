@@ -57,7 +57,7 @@ std::vector<State> run_step_by_step(const State& input, DataType type) {
   std::vector<HostMachine> machines;
   for (size_t rank = 0; rank < ring_ranks; ++rank) {
     std::copy(input[rank].begin(), input[rank].end(), memory[rank].begin());
-    machines.emplace_back(static_cast<Rank>(rank), 0, 0, mesh.fifos(rank), away_from);
+    machines.emplace_back(static_cast<Rank>(rank), 0, 0, mesh.fifos(rank), Away{8192, 1});
   }
   for (size_t rank = 0; rank < ring_ranks; ++rank)
     machines[rank].bind(plan, plan.hash(), {memory[rank].data(), memory[rank].data()}, nullptr);

@@ -108,7 +108,7 @@ std::string run(const Plan& plan, const Inputs& inputs, const transport::Slots& 
     for (size_t rank = 0; rank < ranks; ++rank) {
       const auto fifos = posted ? posted_meshes.back()->fifos(rank) : buffered_meshes.back()->fifos(rank);
       for (uint32_t strand = 0; strand < plan.schedule().strands; ++strand) {
-        machines.emplace_back(rank, std::make_unique<HostMachine>(static_cast<Rank>(rank), channel, strand, fifos, away_from));
+        machines.emplace_back(rank, std::make_unique<HostMachine>(static_cast<Rank>(rank), channel, strand, fifos, Away{8192, 1}));
         const Buffers buffers{in[rank].data(), output(rank), inputs.scalar(static_cast<Rank>(rank))};
         machines.back().second->bind(plan, 7, buffers, scratch[rank].data());
       }

@@ -56,7 +56,7 @@ std::string run_rank(Rank rank, int ranks, const Plan& plan, Addresses& addresse
     fifos[place / size][place % size] = &endpoints[place]->fifo();
   }
 
-  Machines machines(rank, fifos, away_from);
+  Machines machines(rank, fifos, Away{8192, 1});
   const Call& call = plan.call();
   std::string wrong;
   for (uint64_t word = 1; word <= 6; ++word) {

@@ -31,8 +31,8 @@ struct Config {
   Word transport{
       "GYRE_TRANSPORT",
       "auto",
-      "How ranks are joined; auto: shm inside a host; between hosts verbs, where both have it, else tcp; ucx instead of tcp where a rank "
-      "has UCX_TLS or UCX_NET_DEVICES set, or RDMA devices that verbs cannot use.",
+      "How ranks are joined; auto: shm inside a host; between hosts verbs, where both have it, else tcp; ucx instead of tcp where both "
+      "have UCX_TLS or UCX_NET_DEVICES set, RDMA devices that verbs cannot use, or no TCP.",
       {"auto", "shm", "tcp", "ucx", "verbs", "loopback"}};
   Word algorithm{"GYRE_ALGORITHM",
                  "auto",

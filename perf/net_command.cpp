@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
 #include "base/log.h"
 #include "perf/commands.h"
@@ -88,8 +89,7 @@ Result<uint64_t> run_rows(const NetCommand& command, const NetFacts& facts, NetM
   return wrong;
 }
 
-Result<uint64_t> run_net(const NetCommand& command, const Config& config, transport::Bootstrap& bootstrap) {
-  auto started = start_plugin(command);
+Result<uint64_t> run_net(const NetCommand& command, const Config& config, transport::Bootstrap& bootstrap, Result<NetSession> started) {
   GYRE_TRY(agree(bootstrap, started ? Status() : Status(started.error())));
   GYRE_TRY(agree_on_calls(bootstrap, command));
   NetPlugin& plugin = *started->plugin;
@@ -113,9 +113,10 @@ int net_rank(const NetCommand& command, const Config& config, const transport::R
   const std::string prefix = fmt::format("rank {}: ", rendezvous.rank);
   log::set_prefix(prefix);
   const auto told = [&](const Error& error) { return complain({error.code, prefix + error.what, error.file, error.line}); };
+  auto started = start_plugin(command);  // before there are threads: it may load UCX (transport::open_ucx_before_threads)
   const auto bootstrap = transport::Bootstrap::join(rendezvous);
   if (!bootstrap) return told(bootstrap.error());
-  const auto wrong = run_net(command, config, **bootstrap);
+  const auto wrong = run_net(command, config, **bootstrap, std::move(started));
   if (wrong) return *wrong == 0 ? 0 : 3;
   const bool heard = (*bootstrap)->failure() != nullptr || wrong.error().what.starts_with("rank ");
   (*bootstrap)->fail(wrong.error());

@@ -13,6 +13,7 @@
 #include "perf/report_json.h"
 #include "perf/watchdog.h"
 #include "transport/launch.h"
+#include "transport/transport.h"
 
 namespace gyre::perf {
 namespace {
@@ -99,6 +100,7 @@ struct Shown {
 
 Result<uint64_t> run(const SweepCommand& command, const Config& config, const transport::Rendezvous& rendezvous) {
   const SweepOptions& o = command.sweep;
+  transport::open_ucx_before_threads(config);
   Watchdog watchdog(command.timeout_s, fmt::format("rank {}: ", rendezvous.rank));
   watchdog.begin("joining the other ranks");
   const auto communicators = GYRE_TRY(create(rendezvous, config, o.communicators));

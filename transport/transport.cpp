@@ -38,7 +38,20 @@ bool speaks_for_ucx() {
 #endif
 }
 
-bool asks_ucx(std::string_view only) { return only == "ucx" || (only == "auto" && speaks_for_ucx()); }
+// Once for the process: what is found later must not make it open UCX beside its threads.
+bool asks_ucx(std::string_view only) {
+  static const bool speaks = speaks_for_ucx();
+  return only == "ucx" || (only == "auto" && speaks);
+}
+
+bool may_fall_back([[maybe_unused]] const Config& config) {
+#ifdef GYRE_HAVE_VERBS
+  const bool verbs = *config.transport == "verbs" || *config.transport == "auto";
+  return verbs && *config.fallback == "tcp" && every_verbs_port(NetFilter::from_environment());
+#else
+  return false;
+#endif
+}
 
 }  // namespace
 #endif
@@ -66,7 +79,7 @@ std::string why_not(std::string_view backend, [[maybe_unused]] std::string_view 
   }
 #endif
 #ifdef GYRE_HAVE_UCX
-  if (backend == "ucx") return asks_ucx(only) ? why_no_ucx() : "tcp is as good where there is no RDMA";
+  if (backend == "ucx") return asks_ucx(only) ? why_no_ucx() : "nothing speaks for ucx";
 #endif
   if (backend == "tcp") return why_no_tcp();
   return fmt::format("this gyre was built without {}", backend);
@@ -74,8 +87,7 @@ std::string why_not(std::string_view backend, [[maybe_unused]] std::string_view 
 
 void open_ucx_before_threads([[maybe_unused]] const Config& config) {
 #ifdef GYRE_HAVE_UCX
-  if (asks_ucx(*config.transport) || *config.fallback == "tcp") [[maybe_unused]]
-    const Status opened = ucx::load_ucx();
+  if (asks_ucx(*config.transport) || may_fall_back(config)) (void)ucx::load_ucx();
 #endif
 }
 

@@ -201,11 +201,11 @@ struct Device {
 
 /// All devices of the backends that can be used here, in order of preference; of one backend where one is named, and no other is asked
 /// then. UCX, which takes 10 to 100 ms, memory, descriptors and signals to ask, is asked unnamed only where something speaks for it and
-/// against plain TCP: the user's UCX_ variables, RDMA devices that verbs cannot use, or that there is no TCP.
+/// against plain TCP when it is first thought of: the user's UCX_ variables, RDMA devices that verbs cannot use, or that there is no TCP.
 std::vector<Device> devices(std::string_view only = "auto");
 /// Why a backend is not among devices(only).
-std::string why_not(std::string_view backend, std::string_view only = "auto");
-/// Opens UCX where a job so configured will or may use it. To be called before its first thread is started: when it is loaded, UCX
+std::string why_not(std::string_view backend, std::string_view only);
+/// Opens UCX where a job so configured will or may use it. To be called before a thread is started: when it is loaded, UCX
 /// overwrites the beginnings of libc's mmap, munmap and their like, and a thread that runs those at this moment crashes. Who needs UCX
 /// hears later why it could not be opened.
 void open_ucx_before_threads(const Config&);

@@ -11,10 +11,10 @@ FLAGS = ["-e", "1M", "-f", "16", "-n", "3", "-w", "1"]
 INFO = {"GYRE_LOG": "info"}
 
 
-def start(at, hosts, *flags, env=None):
-    """A rank on each of these hosts, in order; rank 0 is on the first."""
+def start(at, hosts, *flags, env=None, of=None):
+    """A rank on each of these hosts, in order; rank 0 is on the first. `of`: more environment, by rank."""
     place = {"GYRE_SIZE": len(hosts), "GYRE_ROOT": f"{at.addresses[hosts[0]]}:4711", **(env or {})}
-    return [at.start(host, [perf(), "all_reduce", *flags], {**place, "GYRE_RANK": rank}) for rank, host in enumerate(hosts)]
+    return [at.start(host, [perf(), "all_reduce", *flags], {**place, "GYRE_RANK": rank, **(of or {}).get(rank, {})}) for rank, host in enumerate(hosts)]
 
 
 def stories(ranks):
@@ -41,14 +41,15 @@ def a_rank_on_each():
         joined(ranks, 1, "tcp to rank 0")
 
 
-def ucx_where_a_rank_asks_for_it():
+def ucx_where_both_ranks_ask_for_it():
     with TwoHosts() as hosts:
         if not built_in("ucx"):
             raise Skipped("built without UCX")
-        ranks = start(hosts, [0, 1], *FLAGS, env={**INFO, "UCX_TLS": "tcp,self"})
-        passes(ranks)
-        joined(ranks, 0, "ucx to rank 1")
-        joined(ranks, 1, "ucx to rank 0")
+        for asking, taken in (([0, 1], "ucx"), ([0], "tcp"), ([1], "tcp")):
+            ranks = start(hosts, [0, 1], *FLAGS, env=INFO, of={rank: {"UCX_TLS": "tcp,self"} for rank in asking})
+            passes(ranks)
+            joined(ranks, 0, f"{taken} to rank 1")
+            joined(ranks, 1, f"{taken} to rank 0")
 
 
 def two_ranks_on_each():
@@ -158,6 +159,6 @@ def the_same_hostid_where_memory_is_not_shared():
                     rank.wait(30).complains(f"^gyre-perf: rank {number}: ", "shm", r"rank \d cannot be joined with rank \d")
 
 
-subjects([a_rank_on_each, ucx_where_a_rank_asks_for_it, two_ranks_on_each, what_crosses_the_link, nothing_crosses_for_ranks_on_one_host,
+subjects([a_rank_on_each, ucx_where_both_ranks_ask_for_it, two_ranks_on_each, what_crosses_the_link, nothing_crosses_for_ranks_on_one_host,
           a_link_that_is_cut, a_link_that_is_cut_for_a_second, shm_between_hosts, the_same_hostid_on_both, different_hostids_on_one_host,
           the_same_hostid_where_memory_is_not_shared])

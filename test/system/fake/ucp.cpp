@@ -1,6 +1,7 @@
 // A libucp.so.0 that can't be used: it tells its version and has nothing else, and says when it is loaded, and into how many threads.
 #include <cstdio>
 #include <filesystem>
+#include <iterator>
 
 extern "C" __attribute__((visibility("default"))) void ucp_get_version(unsigned* major, unsigned* minor, unsigned* release);
 

@@ -27,7 +27,7 @@ struct DirectPlan {
   std::string text;  ///< "all_reduce count=8 type=float op=sum algorithm=one_shot"
   uint64_t hash = 0;
   bool ordered = false;              ///< reductions are by the canonical tree
-  std::optional<DirectForm> staged;  ///< none: inputs do not fit the board
+  std::optional<DirectForm> staged;  ///< none: inputs do not fit the board, or are bounced
   std::optional<DirectForm> mapped;  ///< none: not worth a second meeting
   /// How mapped runs where no rank's buffers lie in heaps, or, attached, where not all do; none: it does not.
   std::optional<topo::BufferAccess> ordinary{};

@@ -1,6 +1,5 @@
 #include "engine/host_machine.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace gyre::engine {
@@ -33,10 +32,11 @@ void HostMachine::bind(const Plan& plan, uint64_t word, const Buffers& buffers, 
   blocked_ = {};
   mismatched_ = -1;
   const bool in_place = engine::in_place(call, rank_, ranks, buffers);
-  // Posted, they may be sent from there. What is reduced in place has been read, and is in the caches for longer.
-  results_away_ =
-      !posting_.needed() && own_bytes(call, rank_, ranks, buffers) / (in_place && reduces(call.collective) ? 2 : 1) >= away_.results;
-  if (posting_.needed()) posting_.bind(plan, *program_, word, buffers_, in_place);
+  if (posting_.needed()) {  // results may be sent from where they are
+    posting_.bind(plan, *program_, word, buffers_, in_place);
+  } else {  // what is reduced in place has just been read, and stays in the caches for longer
+    results_away_ = own_bytes(call, rank_, ranks, buffers) / (in_place && reduces(call.collective) ? 2 : 1) >= away_.results;
+  }
 }
 
 bool HostMachine::run(size_t limit) {

@@ -27,7 +27,9 @@ Status Passes::run(const DirectPlan& plan, const DirectForm& form, std::span<con
     const Rank source = pass.from.front().rank;
     if (const transport::Attached* process = memory[static_cast<size_t>(source)].process; process != nullptr) {
       if (pass.to.size() != 1 || pass.to.front().rank != rank_) return Error{Code::internal, "a pass from attached memory to another's"};
-      GYRE_TRY(process->read(sinks_[0], reinterpret_cast<uintptr_t>(sources_[0]), count * element));
+      const Status read = process->read(sinks_[0], reinterpret_cast<uintptr_t>(sources_[0]), count * element);
+      if (!read && away) kernels::fence_away();
+      GYRE_TRY(read);
       continue;
     }
     for (std::byte* sink : sinks_) {

@@ -45,8 +45,8 @@ double avg_scalar(DataType, int ranks);
 Factor factor_of(DataType, uint64_t bits);
 
 void copy(void* dst, const void* src, size_t bytes);
-/// Copies past the caches, to memory that another processor has read and will read next, such as a slot of a connection: to write there
-/// in the cache would first take every line back from the other's. fence_away() before the other is told.
+/// Copies past the caches: to memory that another processor has read and will read next, where each line would first be taken back from the
+/// other's cache, or to more memory than stays in one, where it would first be read. fence_away() before another thread is told.
 void copy_away(void* dst, const void* src, size_t bytes);
 void fence_away();
 

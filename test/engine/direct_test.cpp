@@ -154,6 +154,29 @@ TEST_CASE("a direct all-reduce gives the same bits on all ranks") {
   }
 }
 
+TEST_CASE("the passes of all ranks make a collective, also past the caches") {
+  for (const int ranks : {2, 3}) {
+    for (const Collective collective : all_collectives()) {
+      for (const bool in_place : {false, true}) {
+        if (in_place && collective == Collective::all_to_all) continue;
+        const Call call{collective, 1001, DataType::int32, ReduceOp::sum, ranks - 1};
+        test::JobMemory<int32_t> memory(call, ranks, in_place);
+        std::vector<RankMemory> reachable;
+        for (Rank r = 0; r < ranks; ++r) {
+          const Buffers own = memory.buffers(r);
+          reachable.push_back({static_cast<const std::byte*>(own.input), static_cast<std::byte*>(own.output), nullptr});
+        }
+        for (Rank r = 0; r < ranks; ++r) {
+          const DirectPlan plan = *DirectForms(r, ranks, false, 0, false).plan(call, false, false, true);
+          REQUIRE(Passes(r, ranks).run(plan, *plan.mapped, reachable, true));
+        }
+        INFO(name(collective) << " between " << ranks << (in_place ? ", in place" : ""));
+        CHECK(memory.wrong() == "");
+      }
+    }
+  }
+}
+
 TEST_CASE("an all-reduce is right at the ends of the sizes that are reduced in copies, by all that it can run") {
   for (const int ranks : some_ranks) {
     CHECK(first_wrong(run_ranks(ranks, over_shm, [](Communicator& communicator) {

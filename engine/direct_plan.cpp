@@ -17,7 +17,9 @@ using schedule::Spot;
 
 namespace {
 
-constexpr size_t least_attached = 64 << 10, most_attached = 4 << 20;  // bytes of a block
+constexpr size_t least_attached = 64 << 10;  // bytes of a block
+// From where on the kernel's copies, through the caches, are slower than messages and results past them (perf/results/2026-11-23-results).
+constexpr size_t most_gathered = 4 << 20, most_exchanged = 2 << 20;
 
 // Whose passes read or write this rank's memory, itself left out.
 std::vector<Rank> users(const schedule::Direct& direct, Rank rank) {
@@ -76,7 +78,8 @@ std::optional<topo::BufferAccess> DirectForms::ordinary(const Call& call, size_t
   if (call.collective == Collective::all_reduce && input_bytes <= bounce_bytes_) return topo::BufferAccess::bounced;
   const size_t block = call.count * size_of(call.type);
   const bool reads = call.collective == Collective::all_gather || call.collective == Collective::all_to_all;
-  if (attached_ && ranks_ == 2 && reads && block >= least_attached && block <= most_attached) return topo::BufferAccess::attached;
+  const size_t most = call.collective == Collective::all_gather ? most_gathered : most_exchanged;
+  if (attached_ && ranks_ == 2 && reads && block >= least_attached && block <= most) return topo::BufferAccess::attached;
   return {};
 }
 

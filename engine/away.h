@@ -20,8 +20,8 @@ struct Away {
   static constexpr size_t never = SIZE_MAX;
 
   /// Bytes of a message to a peer's slots: in the cache each line would first come back from where the peer has read it, up to ten times as
-  /// slowly where that is far away (perf/results/2026-11-23-slots). Never where ranks share no more
-  /// processors than have one cache: whoever reads it may be the next on this one.
+  /// slowly where that is far away (perf/results/2026-11-23-slots). Never where ranks share processors
+  /// that can all have this cache: whoever reads it may be the next on this one.
   size_t messages = never;
   /// Bytes of this rank's buffers in a call, for its results: from there on those of all ranks of a cache take half of it or more, and
   /// lines that are written would be read from memory first, and have left the cache when the user's program reads them

@@ -18,7 +18,7 @@ using schedule::Spot;
 namespace {
 
 constexpr size_t least_attached = 64 << 10;  // bytes of a block
-// From where on the kernel's copies, through the caches, are slower than messages and results past them (perf/results/2026-11-23-results).
+// An exchange is slower from there on than by messages, whose results go past the caches (perf/results/2026-11-23-results).
 constexpr size_t most_gathered = 4 << 20, most_exchanged = 2 << 20;
 
 // Whose passes read or write this rank's memory, itself left out.

@@ -115,7 +115,7 @@ int net_rank(const NetCommand& command, const Config& config, const transport::R
   const auto told = [&](const Error& error) { return complain({error.code, prefix + error.what, error.file, error.line}); };
   auto started = start_plugin(command);  // before there are threads: it may load UCX (transport::open_ucx_before_threads)
   const auto bootstrap = transport::Bootstrap::join(rendezvous);
-  if (!bootstrap) return told(bootstrap.error());
+  if (!bootstrap) return told(started ? bootstrap.error() : started.error());
   const auto wrong = run_net(command, config, **bootstrap, std::move(started));
   if (wrong) return *wrong == 0 ? 0 : 3;
   const bool heard = (*bootstrap)->failure() != nullptr || wrong.error().what.starts_with("rank ");

@@ -40,14 +40,15 @@ bool speaks_for_ucx() {
 
 // Once for the process: what is found later must not make it open UCX beside its threads.
 bool asks_ucx(std::string_view only) {
+  if (only != "auto") return only == "ucx";
   static const bool speaks = speaks_for_ucx();
-  return only == "ucx" || (only == "auto" && speaks);
+  return speaks;
 }
 
 bool may_fall_back([[maybe_unused]] const Config& config) {
 #ifdef GYRE_HAVE_VERBS
   const bool verbs = *config.transport == "verbs" || *config.transport == "auto";
-  return verbs && *config.fallback == "tcp" && every_verbs_port(NetFilter::from_environment());
+  return verbs && *config.fallback == "tcp" && !sysfs::rdma_ports("/sys").empty();  // one that is down now may be up later
 #else
   return false;
 #endif
@@ -79,7 +80,7 @@ std::string why_not(std::string_view backend, [[maybe_unused]] std::string_view 
   }
 #endif
 #ifdef GYRE_HAVE_UCX
-  if (backend == "ucx") return asks_ucx(only) ? why_no_ucx() : "nothing speaks for ucx";
+  if (backend == "ucx") return asks_ucx(only) ? why_no_ucx() : "UCX_TLS and UCX_NET_DEVICES are not set, and tcp is there";
 #endif
   if (backend == "tcp") return why_no_tcp();
   return fmt::format("this gyre was built without {}", backend);

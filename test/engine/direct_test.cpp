@@ -160,6 +160,7 @@ TEST_CASE("the passes of all ranks make a collective, also past the caches") {
       for (const bool in_place : {false, true}) {
         if (in_place && collective == Collective::all_to_all) continue;
         const Call call{collective, 1001, DataType::int32, ReduceOp::sum, ranks - 1};
+        INFO(name(collective) << " between " << ranks << (in_place ? ", in place" : ""));
         test::JobMemory<int32_t> memory(call, ranks, in_place);
         std::vector<RankMemory> reachable;
         for (Rank r = 0; r < ranks; ++r) {
@@ -170,7 +171,6 @@ TEST_CASE("the passes of all ranks make a collective, also past the caches") {
           const DirectPlan plan = *DirectForms(r, ranks, false, 0, false).plan(call, false, false, true);
           REQUIRE(Passes(r, ranks).run(plan, *plan.mapped, reachable, true));
         }
-        INFO(name(collective) << " between " << ranks << (in_place ? ", in place" : ""));
         CHECK(memory.wrong() == "");
       }
     }

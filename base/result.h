@@ -2,6 +2,7 @@
 // cause as seen (errno, size, peer); callers pass it on with GYRE_TRY and it is logged once, at the rim. "Would block", "no slot"
 // and "not yet connected" are not errors: functions return null, false or an empty optional for them.
 #pragma once
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -44,16 +45,15 @@ template <>
 class [[nodiscard]] Result<void> {
  public:
   Result() = default;
-  Result(Error error) : error_(std::move(error)), failed_(true) {}  // NOLINT(google-explicit-constructor)
+  Result(Error error) : error_(std::move(error)) {}  // NOLINT(google-explicit-constructor)
 
-  explicit operator bool() const { return !failed_; }
+  explicit operator bool() const { return !error_.has_value(); }
   void operator*() const {}
-  const Error& error() const& { return error_; }
-  Error&& error() && { return std::move(error_); }
+  const Error& error() const& { return *error_; }
+  Error&& error() && { return *std::move(error_); }
 
  private:
-  Error error_{Code::internal, {}, nullptr, 0};
-  bool failed_ = false;
+  std::optional<Error> error_;
 };
 
 using Status = Result<void>;

@@ -1,5 +1,7 @@
 // A call, and what its arguments must be on the rank that makes it. Pure: nothing is touched.
 #pragma once
+#include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -29,7 +31,12 @@ enum class BufferKind : uint8_t { ordinary, shared_heap };
 /// An element's bits, read from host memory, as a call carries them.
 uint64_t scalar_bits(DataType, const void* element);
 /// The call with what is ignored, or is this rank's only, at its default, so that calls that go together compare equal.
-Call normal(Call);
+inline Call normal(Call call) {
+  if (!reduces(call.collective)) call.op = ReduceOp::sum;
+  if (!rooted(call.collective)) call.root = 0;
+  call.scalar = 0;
+  return call;
+}
 /// What a call means for so many ranks; of one chunk per block.
 schedule::Layout layout(const Call&, int ranks);
 
@@ -40,13 +47,39 @@ struct Buffers {
   uint64_t scalar = 0;  ///< Call::scalar
 };
 
-/// True where input and output share memory in the way that NCCL calls in place: the block that one of them has lies in the other, where
-/// it belongs.
-bool in_place(const Call&, Rank, int ranks, const Buffers&);
-/// Of the memory of a rank's buffers; of a valid call.
-size_t own_bytes(const Call&, Rank, int ranks, const Buffers&);
-/// What is wrong with the arguments; nothing: the call can be made.
-std::optional<Error> refuse(const Call&, Rank, int ranks, const Buffers&);
+/// What a call reads and writes of a rank's memory, from which follows what its buffers must be. Worked out once per call.
+struct Extent {
+  bool reads = false, writes = false;  ///< it has such a buffer, be it of no elements
+  size_t input_bytes = 0, output_bytes = 0;
+  size_t element_bytes = 1;
+  bool has_in_place = false;
+  size_t input_at = 0, output_at = 0;  ///< in place: bytes before each in the memory that they share
+
+  /// True where input and output share memory in the way that NCCL calls in place: the block that one of them has lies in the other, where
+  /// it belongs.
+  bool in_place(const Buffers& b) const { return has_in_place && address(b.input) - input_at == address(b.output) - output_at; }
+  /// Of the memory of both.
+  size_t own_bytes(const Buffers& b) const { return in_place(b) ? std::max(input_bytes, output_bytes) : input_bytes + output_bytes; }
+  bool given(const Buffers& b) const { return (input_bytes == 0 || b.input != nullptr) && (output_bytes == 0 || b.output != nullptr); }
+  /// Elements' sizes are powers of two.
+  bool aligned(const Buffers& b) const {
+    return (((reads ? address(b.input) : 0) | (writes ? address(b.output) : 0)) & (element_bytes - 1)) == 0;
+  }
+  bool fits(const Buffers& b) const { return given(b) && aligned(b) && (!overlap(b) || in_place(b)); }
+
+ private:
+  static uintptr_t address(const void* memory) { return reinterpret_cast<uintptr_t>(memory); }
+  bool overlap(const Buffers& b) const {
+    return reads && writes && address(b.input) < address(b.output) + output_bytes && address(b.output) < address(b.input) + input_bytes;
+  }
+};
+/// Of a valid call.
+Extent extent(const Call&, Rank, int ranks);
+
+/// What is wrong with the call, whatever the memory; nothing: it is valid.
+std::optional<Error> refuse(const Call&, int ranks);
+/// What is wrong with the buffers of a valid call.
+std::optional<Error> refuse(const Call&, Rank, const Extent&, const Buffers&);
 /// "all_reduce", or "unknown" for a value that is none.
 std::string_view spoken(Collective);
 

@@ -73,26 +73,31 @@ std::optional<Error> Communicator::broken() {
   return broken_;
 }
 
-Result<Communicator::NextCall> Communicator::next_call(const Call& call, const Buffers& buffers) {
+Result<Planned*> Communicator::next_call(const Call& call, const Buffers& buffers) {
   if (broken_) return *broken_;
   const uint64_t number = calls_++;
-  if (auto refusal = refuse(call, rank(), size(), buffers)) return refused(number, *std::move(refusal));
   const auto found = planner_.planned(call);
   if (!found) return refused(number, found.error());
   Planned& plan = **found;
+  if (!plan.extent.fits(buffers)) return refused(number, *refuse(call, rank(), plan.extent, buffers));
   if (!std::exchange(plan.named, true)) bootstrap_->name(plan.hash(), plan.text());
   // Where ranks have called unlike each other, if only once and unnoticed, no later message must match. The number is in the word, so that
   // messages of two equal calls are not taken for each other.
   past_ = mix(past_ ^ plan.hash());
   bootstrap_->made(number, plan.hash());
-  return NextCall{&plan, {number, mix(past_ + number * 0x9e3779b97f4a7c15), plan.hash(), &plan.text()}};
+  return &plan;
+}
+
+Identity Communicator::identity(const Planned& plan) const {
+  const uint64_t number = calls_ - 1;
+  return {number, mix(past_ + number * 0x9e3779b97f4a7c15), plan.hash(), &plan.text()};
 }
 
 Status Communicator::run(const Call& call, const void* input, void* output, TimeLimit limit) {
   if (!in_flight_.empty()) return wait(GYRE_TRY(start(call, input, output, limit)));
   const Buffers buffers{input, output, call.scalar};
-  const NextCall next = GYRE_TRY(next_call(call, buffers));
-  collective_.bind(*next.plan, next.identity, buffers, limited(limit));
+  const Planned& plan = *GYRE_TRY(next_call(call, buffers));
+  collective_.bind(plan, identity(plan), buffers, limited(limit));
   return run(collective_);
 }
 
@@ -112,8 +117,8 @@ Status Communicator::run(Work& work) {
 Result<Request> Communicator::start(const Call& call, const void* input, void* output, TimeLimit limit) {
   if (auto error = broken()) return *std::move(error);
   const Buffers buffers{input, output, call.scalar};
-  const NextCall next = GYRE_TRY(next_call(call, buffers));
-  return start(Operation{next.plan->shared_from_this(), next.identity, buffers, {}, limited(limit)});
+  Planned& plan = *GYRE_TRY(next_call(call, buffers));
+  return start(Operation{plan.shared_from_this(), identity(plan), buffers, {}, limited(limit)});
 }
 
 Result<Request> Communicator::start(std::span<const Transfer> transfers, TimeLimit limit) {

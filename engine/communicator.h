@@ -103,12 +103,9 @@ class Communicator {
   Result<std::unique_ptr<Communicator>> among(const std::vector<Rank>& members, std::chrono::milliseconds limit) const;
   std::chrono::milliseconds start_limit() const { return std::chrono::seconds(*given_.timeout); }
 
-  struct NextCall {
-    Planned* plan;
-    Identity identity;
-  };
   /// Makes the next call of all ranks.
-  Result<NextCall> next_call(const Call&, const Buffers&);
+  Result<Planned*> next_call(const Call&, const Buffers&);
+  Identity identity(const Planned&) const;  // of the call made last
   TimeLimit limited(TimeLimit) const;
   std::optional<Error> broken();
   Status run(Work&);

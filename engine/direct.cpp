@@ -40,9 +40,7 @@ Direct::Direct(Rank rank, std::unique_ptr<Board> board, int spins, Away away)
 void Direct::bind(const DirectPlan& plan, const Identity& call, const Buffers& buffers) {
   plan_ = &plan;
   form_ = nullptr;
-  layout_ = (plan.staged ? plan.staged : plan.mapped)->schedule->layout;
   call_ = call;
-  element_ = size_of(plan.call.type);
   output_ = static_cast<std::byte*>(buffers.output);
   reachable_[static_cast<size_t>(rank_)] = {static_cast<const std::byte*>(buffers.input), output_, nullptr};
   ++sequence_;
@@ -82,7 +80,7 @@ Work::Moved Direct::move() {
   if (stage_ == Stage::leave && leave()) {
     declined_ = refuses_;
     for (const Rank peer : *awaited_) declined_ = declined_ || board_->refused(peer, sequence_);
-    if (bounced_) kernels::copy(output_, board_->bounce(rank_), output_bytes(rank_));
+    if (bounced_) kernels::copy(output_, board_->bounce(rank_), extent(rank_).output_bytes);
     stage_ = Stage::done;
   }
   if (stage_ == Stage::done) plan_ = nullptr;  // which may end now
@@ -90,7 +88,7 @@ Work::Moved Direct::move() {
 }
 
 bool Direct::show() {
-  const size_t in = input_bytes(rank_);
+  const size_t in = extent(rank_).input_bytes;
   const size_t beside = !plan_->mapped ? in : plan_->staged ? std::max(in, sizeof(HeapNews)) : sizeof(HeapNews);
   Board::Line* line = nullptr;
   if (!soon([&] { return (line = board_->line(sequence_, beside)) != nullptr; })) return false;
@@ -112,8 +110,8 @@ void Direct::show_copy(std::byte* to, const std::byte* input, size_t bytes) cons
 }
 
 void Direct::show_places(Board::Line& line) {
-  const size_t in = input_bytes(rank_);
-  const size_t out = output_bytes(rank_);
+  const size_t in = extent(rank_).input_bytes;
+  const size_t out = extent(rank_).output_bytes;
   const RankMemory& own = reachable_[static_cast<size_t>(rank_)];
   Shown shown{reinterpret_cast<uintptr_t>(own.input), reinterpret_cast<uintptr_t>(own.output), 0, 0, 0, 0};
   if (in != 0) shown.input_segment = memory_.segment(own.input, in);
@@ -150,7 +148,7 @@ bool Direct::look(Rank peer, const Board::Line& line) {
     stranger_ = peer;
     return false;
   }
-  const size_t in = input_bytes(peer);
+  const size_t in = extent(peer).input_bytes;
   reachable_[index] = {!plan_->mapped && in <= Board::line_bytes ? line.data : board_->beside(peer, sequence_, in), nullptr, nullptr};
   if (!plan_->mapped) return true;
   Shown& shown = shown_[index];
@@ -180,9 +178,10 @@ bool Direct::decide() {
 }
 
 bool Direct::copies_away() const {
+  const Extent& mine = extent(rank_);
+  if (bounced_ || mine.input_bytes + mine.output_bytes < away_.results) return false;
   const RankMemory& own = reachable_[static_cast<size_t>(rank_)];
-  if (bounced_ || input_bytes(rank_) + output_bytes(rank_) < away_.results) return false;
-  return own_bytes(plan_->call, rank_, board_->ranks(), {own.input, own.output}) >= away_.results;
+  return mine.own_bytes({own.input, own.output}) >= away_.results;
 }
 
 // The kernel reads no memory of devices, and none that another program keeps from it.
@@ -218,10 +217,12 @@ bool Direct::reach() {
 Status Direct::map(Rank peer) {
   const auto index = static_cast<size_t>(peer);
   const Shown& shown = shown_[index];
+  const size_t in = extent(peer).input_bytes;
+  const size_t out = extent(peer).output_bytes;
   RankMemory& memory = reachable_[index];
   memory = {};
-  if (const size_t in = input_bytes(peer); in != 0) memory.input = GYRE_TRY(memory_.at(peer, shown.input_segment, shown.input, in));
-  if (const size_t out = output_bytes(peer); out != 0) memory.output = GYRE_TRY(memory_.at(peer, shown.output_segment, shown.output, out));
+  if (in != 0) memory.input = GYRE_TRY(memory_.at(peer, shown.input_segment, shown.input, in));
+  if (out != 0) memory.output = GYRE_TRY(memory_.at(peer, shown.output_segment, shown.output, out));
   return {};
 }
 

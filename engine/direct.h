@@ -71,9 +71,7 @@ class Direct final : public Work {
   void bounce();
   void attach();
   Status map(Rank peer);
-  size_t bytes(uint32_t blocks) const { return blocks * plan_->call.count * element_; }
-  size_t input_bytes(Rank rank) const { return layout_.has_input(rank) ? bytes(layout_.input_blocks()) : 0; }
-  size_t output_bytes(Rank rank) const { return layout_.has_output(rank) ? bytes(layout_.output_blocks()) : 0; }
+  const Extent& extent(Rank rank) const { return plan_->extents[static_cast<size_t>(rank)]; }
 
   Rank rank_;
   std::unique_ptr<transport::Board> board_;
@@ -87,9 +85,7 @@ class Direct final : public Work {
 
   const DirectPlan* plan_ = nullptr;
   const DirectForm* form_ = nullptr;  // that was chosen
-  schedule::Layout layout_;           // its chunks are not looked at
   Identity call_;
-  size_t element_ = 1;
   Stage stage_ = Stage::done;
   const std::vector<Rank>* awaited_ = nullptr;
   size_t next_ = 0;  // of those

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "base/hash.h"
@@ -45,6 +46,25 @@ std::vector<Rank> reached(const std::vector<Pass>& passes, Rank rank) {
   return {found.begin(), found.end()};
 }
 
+std::vector<BoundPass> bound(const schedule::Direct& direct, Rank rank, const Call& call) {
+  const uint32_t chunks = direct.layout.chunks;
+  const size_t element = size_of(call.type);
+  const std::vector<size_t> bounds = chunk_bounds(call.count, chunks, std::max<size_t>(1, 64 / element));
+  const auto place = [&](Spot spot) {
+    return BoundPass::Place{spot.rank, (spot.chunk / chunks * call.count + bounds[spot.chunk % chunks]) * element};
+  };
+  std::vector<BoundPass> all;
+  for (const Pass& pass : direct.passes[static_cast<size_t>(rank)]) {
+    const uint32_t piece = pass.to.front().chunk % chunks;
+    BoundPass& made = all.emplace_back();
+    made.count = bounds[piece + 1] - bounds[piece];
+    std::transform(pass.from.begin(), pass.from.end(), std::back_inserter(made.from), place);
+    std::transform(pass.to.begin(), pass.to.end(), std::back_inserter(made.to), place);
+    if (made.count == 0) all.pop_back();
+  }
+  return all;
+}
+
 }  // namespace
 
 const DirectForm* DirectPlan::form(BufferKind kind) const {
@@ -66,10 +86,7 @@ Result<DirectForm> DirectForms::form(const Call& call, bool staged) {
     }
     proven = made;
   }
-  DirectForm form{proven, chunk_bounds(call.count, proven->layout.chunks, std::max<size_t>(1, 64 / size_of(call.type))), {}, {}};
-  form.reached = reached(proven->passes[static_cast<size_t>(rank_)], rank_);
-  form.users = users(*proven, rank_);
-  return form;
+  return DirectForm{proven, bound(*proven, rank_, call), reached(proven->passes[static_cast<size_t>(rank_)], rank_), users(*proven, rank_)};
 }
 
 // How two_shot runs on buffers outside heaps: on copies where much is computed; by system calls where two ranks read a block each, until
@@ -84,7 +101,8 @@ std::optional<topo::BufferAccess> DirectForms::ordinary(const Call& call, size_t
 }
 
 Result<DirectPlan> DirectForms::plan(const Call& any, bool ordered, bool may_stage, bool may_map) {
-  DirectPlan plan{normal(any), {}, 0, ordered, {}, {}};
+  DirectPlan plan{normal(any), {}, 0, {}, ordered, {}, {}};
+  for (Rank r = 0; r < ranks_; ++r) plan.extents.push_back(extent(plan.call, r, ranks_));
   const Layout layout = engine::layout(plan.call, ranks_);
   const size_t bytes = layout.input_blocks() * plan.call.count * size_of(plan.call.type);
   const auto otherwise = may_map ? ordinary(plan.call, bytes) : std::nullopt;

@@ -14,18 +14,29 @@
 
 namespace gyre::engine {
 
+/// A schedule::Pass of this rank, in elements and bytes.
+struct BoundPass {
+  struct Place {
+    Rank rank = 0;
+    size_t offset = 0;  ///< bytes from the beginning of its input, or output
+  };
+  std::vector<Place> from, to;
+  size_t count = 0;  ///< elements, at least one
+};
+
 /// One of the two forms, for one rank.
 struct DirectForm {
   std::shared_ptr<const schedule::Direct> schedule;
-  std::vector<size_t> bounds;  ///< of the chunks of a block, in elements
-  std::vector<Rank> reached;   ///< whose memory this rank reads or writes
-  std::vector<Rank> users;     ///< who reads or writes this rank's memory
+  std::vector<BoundPass> passes;
+  std::vector<Rank> reached;  ///< whose memory this rank reads or writes
+  std::vector<Rank> users;    ///< who reads or writes this rank's memory
 };
 
 struct DirectPlan {
   Call call;
   std::string text;  ///< "all_reduce count=8 type=float op=sum algorithm=one_shot"
   uint64_t hash = 0;
+  std::vector<Extent> extents;       ///< by rank
   bool ordered = false;              ///< reductions are by the canonical tree
   std::optional<DirectForm> staged;  ///< none: inputs do not fit the board, or are bounced
   std::optional<DirectForm> mapped;  ///< none: not worth a second meeting

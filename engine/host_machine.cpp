@@ -31,11 +31,12 @@ void HostMachine::bind(const Plan& plan, uint64_t word, const Buffers& buffers, 
   if (program_->steps.empty()) position_.round = plan.rounds();
   blocked_ = {};
   mismatched_ = -1;
-  const bool in_place = engine::in_place(call, rank_, ranks, buffers);
+  const Extent extent = engine::extent(call, rank_, ranks);
+  const bool in_place = extent.in_place(buffers);
   if (posting_.needed()) {  // results may be sent from where they are
     posting_.bind(plan, *program_, word, buffers_, in_place);
   } else {  // what is reduced in place has just been read, and stays in the caches for longer
-    results_away_ = own_bytes(call, rank_, ranks, buffers) / (in_place && reduces(call.collective) ? 2 : 1) >= away_.results;
+    results_away_ = extent.own_bytes(buffers) / (in_place && reduces(call.collective) ? 2 : 1) >= away_.results;
   }
 }
 

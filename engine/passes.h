@@ -26,6 +26,13 @@ class Passes {
   Status run(const DirectPlan&, const DirectForm&, std::span<const RankMemory> memory, bool away);
 
  private:
+  using Memory = std::span<const RankMemory>;
+  using Place = BoundPass::Place;
+  static const std::byte* input(const Place& at, Memory memory) { return memory[static_cast<size_t>(at.rank)].input + at.offset; }
+  static std::byte* output(const Place& at, Memory memory) { return memory[static_cast<size_t>(at.rank)].output + at.offset; }
+  void reduce(const BoundPass&, Memory);
+  Status copy(const BoundPass&, size_t bytes, Memory, bool away) const;
+
   Rank rank_;
   int ranks_;
   Combine combine_;

@@ -67,13 +67,15 @@ Result<std::optional<DirectPlan>> Planner::directly(const Call& call) {
 }
 
 Result<Planned*> Planner::planned(const Call& any) {
+  if (!plans_.empty() && plans_.front()->call == any) return plans_.front().get();
   const Call call = normal(any);
   const auto known = std::find_if(plans_.begin(), plans_.end(), [&](const auto& plan) { return plan->call == call; });
   if (known != plans_.end()) {
     if (known != plans_.begin()) std::rotate(plans_.begin(), known, known + 1);
     return plans_.front().get();
   }
-  auto made = std::make_shared<Planned>(call, GYRE_TRY(directly(call)));
+  if (auto refusal = refuse(any, ranks_)) return *std::move(refusal);
+  auto made = std::make_shared<Planned>(call, extent(call, rank_, ranks_), GYRE_TRY(directly(call)));
   // Also where a direct form may be declined.
   if (!made->staged() || made->direct->mapped) made->messages = GYRE_TRY(by_messages(call));
   if (plans_.size() == plans_kept) plans_.pop_back();

@@ -24,9 +24,10 @@ struct Preference {
 
 /// What a call runs: by messages, or directly, or directly if buffers allow it and else by messages.
 struct Planned : std::enable_shared_from_this<Planned> {
-  Planned(const Call& c, std::optional<DirectPlan> d) : call(c), direct(std::move(d)) {}
+  Planned(const Call& c, const Extent& e, std::optional<DirectPlan> d) : call(c), extent(e), direct(std::move(d)) {}
 
   Call call;
+  Extent extent;  ///< of this rank
   std::optional<DirectPlan> direct;
   std::unique_ptr<Plan> messages;
   bool named = false;  ///< to the bootstrap
@@ -42,7 +43,8 @@ class Planner {
  public:
   /// `channels`: on which ranks are connected. `board`: null: not all ranks are on one host.
   Planner(Rank rank, Circumstances circumstances, transport::Slots slots, size_t channels, const transport::Board* board, bool crowded)
-      : ranks_(circumstances.ranks),
+      : rank_(rank),
+        ranks_(circumstances.ranks),
         slots_(slots),
         channels_(channels),
         direct_(board != nullptr),
@@ -50,7 +52,7 @@ class Planner {
         forms_(rank, ranks_, crowded, direct_ ? board->bounce_bytes() : 0, direct_ && !crowded && !board->attached().empty()) {}
 
   void prefer(const Preference&);
-  /// Valid until the next call of this; shared_from_this() keeps it.
+  /// Valid until the next call of this; shared_from_this() keeps it. Error: also a call that is not valid.
   Result<Planned*> planned(const Call&);
   /// These say of the next such call what Communicator's of the same name do.
   Result<const Plan*> plan(const Call&);
@@ -66,6 +68,7 @@ class Planner {
   Result<topo::Price> price(const DirectForm&, const DirectPlan&, BufferKind) const;
   std::vector<topo::DirectCandidate> direct_candidates(const Planned&, BufferKind) const;
 
+  Rank rank_;
   int ranks_;
   transport::Slots slots_;
   size_t channels_;

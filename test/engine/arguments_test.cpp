@@ -16,15 +16,16 @@ constexpr size_t block_count = 8;
 /// Elements of one memory that all buffers are taken from.
 std::array<float, 4 * job_size * block_count> whole_memory{};
 
-/// What is said of a call whose input and output begin at these blocks; `late`: elements that the output begins later.
-std::string said(Collective collective, Rank rank, size_t input_block, size_t output_block, size_t late = 0) {
-  const auto refusal = refuse({collective, block_count, DataType::float32, ReduceOp::sum, 1}, rank, job_size,
-                              {whole_memory.data() + input_block * block_count, whole_memory.data() + output_block * block_count + late});
+/// What is said of a call, or nothing.
+std::string said(const Call& call, Rank rank, const void* input, void* output) {
+  auto refusal = refuse(call, job_size);
+  if (!refusal) refusal = refuse(call, rank, extent(call, rank, job_size), {input, output});
   return refusal ? refusal->what : "";
 }
-std::string said(const Call& call, Rank rank, const void* input, void* output) {
-  const auto refusal = refuse(call, rank, job_size, {input, output});
-  return refusal ? refusal->what : "";
+/// What is said of a call whose input and output begin at these blocks; `late`: elements that the output begins later.
+std::string said(Collective collective, Rank rank, size_t input_block, size_t output_block, size_t late = 0) {
+  return said({collective, block_count, DataType::float32, ReduceOp::sum, 1}, rank, whole_memory.data() + input_block * block_count,
+              whole_memory.data() + output_block * block_count + late);
 }
 
 }  // namespace

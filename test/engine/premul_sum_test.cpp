@@ -96,8 +96,7 @@ TEST_CASE("calls that differ in what only one rank knows are the same call") {
 
 TEST_CASE("an operation that does not exist is refused") {
   const Call call{Collective::all_reduce, 1, DataType::float32, static_cast<ReduceOp>(every_reduce_op_count), 0, 0};
-  float x = 1;
-  const auto refusal = refuse(call, 0, 1, {&x, &x});
+  const auto refusal = refuse(call, 1);
   REQUIRE(refusal);
   CHECK(refusal->what == "all_reduce: there is no operation 6");
 }

@@ -70,8 +70,10 @@ Work::Moved Direct::move() {
   if (stage_ == Stage::show && show()) stage_ = Stage::meet;
   if (stage_ == Stage::meet && meet() && decide()) {
     const bool ends = declined_ || form_->schedule->staged;
-    if (ends)
+    if (declined_)
       board_->finish(sequence_);
+    else if (ends)
+      board_->finish_staged(sequence_, extent(plan_->call.root).input_bytes);
     else
       board_->finish_reading(sequence_, refuses_);
     stage_ = ends ? Stage::done : Stage::leave;
@@ -132,11 +134,13 @@ void Direct::show_places(Board::Line& line) {
 }
 
 bool Direct::meet() {
+  const bool runs_ahead = !plan_->mapped && rooted(plan_->call.collective);  // who is awaited then awaits nobody
   for (; next_ < awaited_->size(); ++next_) {
     const Rank peer = (*awaited_)[next_];
     const Board::Line* line = nullptr;
     if (!soon([&] { return (line = board_->arrived(peer, sequence_)) != nullptr; })) return false;
     if (!look(peer, *line)) return false;
+    if (runs_ahead) board_->expect(peer, sequence_ + 1);
   }
   return true;
 }

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdint>
+
 namespace gyre::transport {
 
 Result<std::unique_ptr<Board>> Board::create(Rank rank, int ranks, size_t bounce_bytes) {
@@ -18,14 +21,15 @@ Status Board::open(Rank peer, std::string_view address) {
   return {};
 }
 
-Board::Line* Board::line(uint64_t sequence, size_t bytes) {
-  const uint32_t before = bytes <= room_bytes ? lines : slots;
-  if (sequence > before) {
-    for (Rank peer = 0; peer < ranks(); ++peer) {
-      if (peer != rank_ && !finished(peer, sequence - before)) return nullptr;
-    }
+bool Board::all_finished(uint64_t sequence) {
+  uint64_t least = UINT64_MAX;
+  for (Rank peer = 0; peer < ranks(); ++peer) {
+    if (peer == rank_) continue;
+    if (!finished(peer, sequence)) return false;
+    least = std::min(least, parts_[static_cast<size_t>(peer)].done);
   }
-  return &at(rank_, sequence);
+  done_by_all_ = least;
+  return true;
 }
 
 }  // namespace gyre::transport

@@ -25,6 +25,7 @@ namespace gyre::transport {
 class Board {
  public:
   static constexpr uint32_t lines = 64, slots = 8;
+  static constexpr uint32_t told_every = 8;        ///< calls that only show something
   static constexpr size_t line_bytes = 48;         ///< that travel with the flag
   static constexpr size_t room_bytes = 4096;       ///< behind a line
   static constexpr size_t slot_bytes = 32 * 1024;  ///< the most that a call can show
@@ -44,7 +45,10 @@ class Board {
   Status open(Rank peer, std::string_view address);
 
   /// This rank's line for a call: null while a peer is not done with the call that had it before, or the place for `bytes` beside it.
-  Line* line(uint64_t sequence, size_t bytes);
+  Line* line(uint64_t sequence, size_t bytes) {
+    const uint32_t before = bytes <= room_bytes ? lines : slots;
+    return sequence <= before + done_by_all_ || all_finished(sequence - before) ? &at(rank_, sequence) : nullptr;
+  }
   /// Where so many bytes of a call lie that a rank shows beside its line.
   std::byte* beside(Rank rank, uint64_t sequence, size_t bytes) const {
     return bytes <= room_bytes ? reinterpret_cast<std::byte*>(&at(rank, sequence) + 1)
@@ -59,6 +63,8 @@ class Board {
     line.sequence.store(sequence, std::memory_order_release);
     if (bell_ != nullptr) bell_->ring_all();
   }
+  /// The peer's line for a call is looked for soon.
+  void expect(Rank peer, uint64_t sequence) const { __builtin_prefetch(&at(peer, sequence)); }
   /// The peer's line for a call, or null. A later call's is never there: this rank was not done yet.
   const Line* arrived(Rank peer, uint64_t sequence) {
     const Line& line = at(peer, sequence);
@@ -68,6 +74,12 @@ class Board {
     return &line;
   }
 
+  /// finish() of a call that others want nothing of but room for later ones: they are told of every eighth, so that one that waits for room
+  /// (the root of broadcasts) does not take the cache line away at each. `bytes`: that a rank has shown.
+  void finish_staged(uint64_t sequence, size_t bytes) {
+    static_assert(told_every <= slots && told_every <= lines);  // at call s all know that it is done with s - 8, and none wants more
+    if (sequence % told_every == 0 || bytes > room_bytes) finish(sequence);
+  }
   void finish(uint64_t sequence) {
     done(rank_).store(sequence, std::memory_order_release);
     if (bell_ != nullptr) bell_->ring_all();
@@ -113,6 +125,7 @@ class Board {
   static constexpr size_t slots_at = (sizeof(Line) + lines * stride + 4095) / 4096 * 4096;
   static constexpr size_t bounce_at = slots_at + slots * slot_bytes;
 
+  bool all_finished(uint64_t sequence);
   explicit Board(Rank rank, int ranks, size_t bounce_bytes)
       : rank_(rank), bounce_bytes_(bounce_bytes), parts_(static_cast<size_t>(ranks)) {}
   std::byte* base(Rank rank) const { return parts_[static_cast<size_t>(rank)].memory->data(); }
@@ -122,7 +135,8 @@ class Board {
 
   Rank rank_;
   size_t bounce_bytes_;
-  std::vector<Part> parts_;  // by rank
+  std::vector<Part> parts_;   // by rank
+  uint64_t done_by_all_ = 0;  // as far as known
   std::vector<Attached> attached_;
   const Doorbell* bell_ = nullptr;
 };

@@ -67,6 +67,18 @@ TEST_CASE("a line and a slot are free again when every rank is done with the cal
   }
 }
 
+TEST_CASE("that a rank is done with small staged calls is told every eighth time, and in time for who waits for room") {
+  auto boards = joined(2);
+  for (uint64_t call = 1; call < 4 * Board::lines; ++call) {
+    const size_t bytes = call % 3 == 0 ? Board::slot_bytes : Board::room_bytes;
+    // Rank 1 is done with all before, and has said no more of small ones.
+    REQUIRE(boards[0]->line(call, bytes) != nullptr);
+    REQUIRE(boards[0]->line(call, Board::slot_bytes) != nullptr);
+    boards[1]->finish_staged(call, bytes);
+    CHECK(boards[0]->finished(1, call) == (call % 3 == 0 || call % Board::told_every == 0));
+  }
+}
+
 TEST_CASE("what is shown beside a line overlaps no other line and no other slot") {
   auto boards = joined(2);
   std::set<std::byte*> rooms, slots;

@@ -11,8 +11,8 @@
 namespace gyre::transport {
 
 /// By all interfaces that NCCL_SOCKET_IFNAME and NCCL_SOCKET_FAMILY choose. A host that does not answer for `silence` is lost.
-/// `buffer_bytes`: of each socket in each direction; 0: the system's choice. Everything made from the worker must be destroyed before it.
-/// One thread at a time.
+/// `buffer_bytes`: of each socket in each direction; 0: what slots need, or the system's choice. Everything made from the worker must be
+/// destroyed before it. One thread at a time.
 Result<std::unique_ptr<Worker>> open_tcp_worker(Slots, std::chrono::seconds silence = std::chrono::seconds(5), int buffer_bytes = 0);
 
 /// What one end of a connection takes; the kernel's buffers are not counted.

@@ -180,6 +180,31 @@ TEST_CASE("tcp: messages of all sizes, from slots and from memory, to slots and 
   CHECK(both_ways(p, 200, slots.bytes) == "");
 }
 
+TEST_CASE("tcp: a socket has room for all that may be under way, unless the system grants less") {
+  const auto socket = [] { return UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)); };
+  const auto room = [](const UniqueFd& fd, int option) {
+    int bytes = 0;
+    socklen_t length = sizeof bytes;
+    REQUIRE(::getsockopt(fd.get(), SOL_SOCKET, option, &bytes, &length) == 0);
+    return bytes;
+  };
+  const UniqueFd untouched = socket();
+  const UniqueFd asked = socket();
+  const int most = 1 << 30;
+  for (const int option : {SO_RCVBUF, SO_SNDBUF}) REQUIRE(::setsockopt(asked.get(), SOL_SOCKET, option, &most, sizeof most) == 0);
+  const int granted = std::min(room(asked, SO_RCVBUF), room(asked, SO_SNDBUF)) / 2;
+  // Of a few bytes half a MiB is made, with less of which the kernel is slow.
+  for (const size_t bytes : {size_t{1}, size_t{1} << 20, size_t{1} << 30}) {
+    for (const bool wanted : {false, true}) {
+      const UniqueFd fd = socket();
+      tcp::bound_bytes_under_way(fd.get(), bytes, wanted);
+      const auto bound = static_cast<int>(std::max<size_t>(bytes, 512 << 10));
+      for (const int option : {SO_RCVBUF, SO_SNDBUF})
+        CHECK(room(fd, option) == (wanted && bound <= granted ? 2 * bound : room(untouched, option)));
+    }
+  }
+}
+
 TEST_CASE("tcp: sockets with the smallest buffers carry what they carry, in parts") {
   Pair p({4, 256 << 10}, tiny);
   CHECK(both_ways(p, 60, 256 << 10) == "");

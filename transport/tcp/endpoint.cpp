@@ -135,7 +135,7 @@ void TcpEndpoint::settle(const Slots& peer) {
                                                  peer.credits, peer.bytes, peer_)});
     return;
   }
-  bound_bytes_under_way(fd_.get(), own.credits * (own.bytes + sizeof(Header)));
+  bound_bytes_under_way(fd_.get(), own.credits * (own.bytes + sizeof(Header)), worker_.options().buffer_bytes == 0);
   fifo_ = std::make_unique<TcpFifo>(std::move(fd_), own, peer_, worker_.traffic());
   state_ = State::connected;
 }

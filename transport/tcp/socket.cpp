@@ -33,6 +33,19 @@ void append(std::string& text, const T& value) {
 
 void set(int fd, int level, int option, int value) { ::setsockopt(fd, level, option, &value, sizeof value); }
 
+// The largest buffer that a program may ask for (net.core.rmem_max, wmem_max), which is often less than what one grows to by itself.
+int most_buffer_bytes() {
+  const auto most = [](int option) {
+    const UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    set(fd.get(), SOL_SOCKET, option, 1 << 30);
+    int granted = 0;
+    socklen_t length = sizeof granted;
+    return ::getsockopt(fd.get(), SOL_SOCKET, option, &granted, &length) == 0 ? granted / 2 : 0;  // twice what was asked for
+  };
+  static const int found = std::min(most(SO_RCVBUF), most(SO_SNDBUF));
+  return found;
+}
+
 }  // namespace
 
 Result<std::vector<SocketAddress>> own_addresses() {
@@ -76,11 +89,14 @@ Result<Card> decode(std::string_view text) {
   return card;
 }
 
-void bound_bytes_under_way(int fd, size_t bytes) {
+void bound_bytes_under_way(int fd, size_t bytes, bool room) {
   constexpr size_t least = 512 << 10;  // several segments of 64 KiB, with fewer of which the kernel waits for its timers
   const int bound = static_cast<int>(std::clamp<size_t>(bytes, least, 1 << 30));
   set(fd, IPPROTO_TCP, TCP_WINDOW_CLAMP, bound);
   set(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, least);
+  if (!room || bound > most_buffer_bytes()) return;
+  set(fd, SOL_SOCKET, SO_RCVBUF, bound);
+  set(fd, SOL_SOCKET, SO_SNDBUF, bound);
 }
 
 Result<PrivateFd> start_connecting(const SocketAddress& address, std::chrono::seconds silence) {

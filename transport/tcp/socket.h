@@ -21,7 +21,9 @@ Result<Card> decode(std::string_view);
 
 /// Of a connected socket: so many bytes, or few more, may be on their way to whoever reads it, and few wait in it to be sent. By themselves
 /// the kernel's buffers grow to many megabytes, and a sender would be done with messages that nobody wanted.
-void bound_bytes_under_way(int fd, size_t bytes);
+/// `room`: have buffers for as many from the beginning, where the system grants that: those that grow with need are found too small by
+/// every burst of messages.
+void bound_bytes_under_way(int fd, size_t bytes, bool room);
 /// Starts connecting. Error: that it can't be, as the system says.
 Result<PrivateFd> start_connecting(const SocketAddress&, std::chrono::seconds silence);
 /// Whether data or a probe is without answer for so long that the host must be gone. A system call.

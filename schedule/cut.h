@@ -28,7 +28,7 @@ constexpr uint32_t slices_under_way(uint32_t credits) { return std::clamp(credit
 
 /// Cuts a schedule's longest chunk, of `elements`; a message carries one slice of each of its chunks.
 constexpr Cut cut(size_t elements, size_t element_bytes, uint32_t longest_message, const Cutting& cutting) {
-  constexpr size_t overlap_bytes = 16 << 10;  // what is shorter is not worth cutting
+  constexpr size_t overlap_bytes = 32 << 10;  // what is shorter is not worth cutting
   const auto divide_up = [](size_t a, size_t b) { return a / b + (a % b != 0 ? 1 : 0); };
   const auto unit = std::max<size_t>(1, cutting.unit_bytes / element_bytes);
   const auto most = std::max<size_t>(unit, cutting.slot_bytes / element_bytes / longest_message / unit * unit);

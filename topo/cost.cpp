@@ -1,6 +1,7 @@
 #include "topo/cost.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace gyre::topo {
 namespace {
@@ -128,7 +129,7 @@ Price price(const Profile& profile, const Costs& costs, double block_bytes, cons
 }
 
 Price price(const Profile& profile, const Costs& costs, double block_bytes, const schedule::Cutting& cutting) {
-  const auto chunk_bytes = static_cast<size_t>(block_bytes / static_cast<double>(profile.chunks)) + 1;
+  const auto chunk_bytes = std::max<size_t>(1, static_cast<size_t>(std::ceil(block_bytes / static_cast<double>(profile.chunks))));
   return price(profile, costs, block_bytes, schedule::cut(chunk_bytes, 1, profile.longest_message, cutting), cutting.credits);
 }
 

@@ -52,6 +52,17 @@ TEST_CASE("slices overlap what is different, not what is the same") {
   CHECK(in_slices > 1e6 * 1e-9);
 }
 
+TEST_CASE("a size is priced as the engine cuts it, also where that is even") {
+  const Profile ring = counted("ring", 4);
+  const Costs costs = ideal(1e-6, 1e-9);
+  const schedule::Cutting cutting{};
+  for (const size_t block : {4, 1000, 4 << 10, 128 << 10, (128 << 10) + 4, 1 << 20}) {
+    const schedule::Cut cut = schedule::cut((block + 3) / 4, 1, 1, cutting);
+    CHECK(price(ring, costs, static_cast<double>(block), cutting).seconds ==
+          Approx(price(ring, costs, static_cast<double>(block), cut, cutting.credits).seconds));
+  }
+}
+
 TEST_CASE("a connection's messages beyond its credits wait until others were taken") {
   // Each rank's 31 or 32 blocks pass in four turns, the later three there and back; the server's own block is sent at once.
   for (const auto& [collective, us] : {std::pair{Collective::all_gather, 7}, {Collective::reduce_scatter, 8}}) {

@@ -49,8 +49,8 @@ class [[nodiscard]] Result<void> {
 
   explicit operator bool() const { return !error_.has_value(); }
   void operator*() const {}
-  const Error& error() const& { return *error_; }
-  Error&& error() && { return *std::move(error_); }
+  const Error& error() const& { return error_.value(); }
+  Error&& error() && { return std::move(error_).value(); }
 
  private:
   std::optional<Error> error_;

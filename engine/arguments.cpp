@@ -54,7 +54,10 @@ Layout layout(const Call& call, int ranks) { return {call.collective, ranks, cal
 Extent extent(const Call& call, Rank rank, int ranks) {
   const Layout all = layout(call, ranks);
   const size_t block = call.count * size_of(call.type);
-  Extent e{all.has_input(rank), all.has_output(rank), 0, 0, size_of(call.type), false, 0, 0};
+  Extent e;
+  e.reads = all.has_input(rank);
+  e.writes = all.has_output(rank);
+  e.element_bytes = size_of(call.type);
   if (e.reads) e.input_bytes = all.input_blocks() * block;
   if (e.writes) e.output_bytes = all.output_blocks() * block;
   e.has_in_place = all.has_in_place() && e.reads && e.writes;

@@ -47,7 +47,7 @@ struct Buffers {
   uint64_t scalar = 0;  ///< Call::scalar
 };
 
-/// What a call reads and writes of a rank's memory, from which follows what its buffers must be. Worked out once per call.
+/// What a call reads and writes of a rank's memory, from which follows what its buffers must be.
 struct Extent {
   bool reads = false, writes = false;  ///< it has such a buffer, be it of no elements
   size_t input_bytes = 0, output_bytes = 0;

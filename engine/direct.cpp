@@ -134,7 +134,8 @@ void Direct::show_places(Board::Line& line) {
 }
 
 bool Direct::meet() {
-  const bool runs_ahead = !plan_->mapped && rooted(plan_->call.collective);  // who is awaited then awaits nobody
+  // The one that is awaited then awaits nobody, and has often shown its next call, too.
+  const bool runs_ahead = !plan_->mapped && rooted(plan_->call.collective) && awaited_->size() == 1;
   for (; next_ < awaited_->size(); ++next_) {
     const Rank peer = (*awaited_)[next_];
     const Board::Line* line = nullptr;

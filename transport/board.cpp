@@ -22,7 +22,7 @@ Status Board::open(Rank peer, std::string_view address) {
 }
 
 bool Board::all_finished(uint64_t sequence) {
-  uint64_t least = UINT64_MAX;
+  uint64_t least = UINT64_MAX;  // where there are no others
   for (Rank peer = 0; peer < ranks(); ++peer) {
     if (peer == rank_) continue;
     if (!finished(peer, sequence)) return false;

@@ -1,6 +1,7 @@
 // Where the ranks of one host meet: each has lines that all others read, one per call in turn, with the flag and up to 48 bytes, so that a
 // small call costs one line transfer per pair; room for more behind each line, and for much in fewer slots; a bounce buffer, on which
-// others work as on a rank's own memory; and a count of the calls that it is done with, with what it says of the last ones.
+// others work as on a rank's own memory; and a count of the calls that it is done with, as far as it has told, with what it says of the
+// last ones.
 //
 //   rank:  | said (64) | line 0: sequence, word, 48 bytes | room 0 (4 KiB) | line 1 … | slot 0 (32 KiB) | slot 1 | … | bounce buffer |
 //
@@ -8,6 +9,7 @@
 // call that it was for, a slot too; there are many lines, so that who waits for nobody (the root of a broadcast) can run ahead while
 // others have no processor. Used by one thread per rank; nothing here waits. It must not know: collectives.
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <span>
@@ -47,7 +49,8 @@ class Board {
   /// This rank's line for a call: null while a peer is not done with the call that had it before, or the place for `bytes` beside it.
   Line* line(uint64_t sequence, size_t bytes) {
     const uint32_t before = bytes <= room_bytes ? lines : slots;
-    return sequence <= before + done_by_all_ || all_finished(sequence - before) ? &at(rank_, sequence) : nullptr;
+    const bool free = sequence <= before || sequence - before <= done_by_all_ || all_finished(sequence - before);
+    return free ? &at(rank_, sequence) : nullptr;
   }
   /// Where so many bytes of a call lie that a rank shows beside its line.
   std::byte* beside(Rank rank, uint64_t sequence, size_t bytes) const {
@@ -77,7 +80,7 @@ class Board {
   /// finish() of a call that others want nothing of but room for later ones: they are told of every eighth, so that one that waits for room
   /// (the root of broadcasts) does not take the cache line away at each. `bytes`: that a rank has shown.
   void finish_staged(uint64_t sequence, size_t bytes) {
-    static_assert(told_every <= slots && told_every <= lines);  // at call s all know that it is done with s - 8, and none wants more
+    static_assert(told_every <= slots && slots <= lines);  // at call s all know that it is done with s - 8, and none wants more
     if (sequence % told_every == 0 || bytes > room_bytes) finish(sequence);
   }
   void finish(uint64_t sequence) {
@@ -99,10 +102,11 @@ class Board {
   bool withdrawn(Rank rank, uint64_t sequence) const { return head(rank).withdrawn.load(std::memory_order_acquire) == sequence; }
   /// Of a rank that has finished the call.
   bool refused(Rank rank, uint64_t sequence) const { return head(rank).refused.load(std::memory_order_relaxed) == sequence; }
+  /// False also of a small staged call that the peer has not told of yet.
   bool finished(Rank peer, uint64_t sequence) {
     Part& part = parts_[static_cast<size_t>(peer)];
     if (part.done >= sequence) return true;
-    part.done = done(peer).load(std::memory_order_acquire);
+    part.done = std::max(part.done, done(peer).load(std::memory_order_acquire));
     return part.done >= sequence;
   }
   /// What reaches the ordinary memory of all ranks, by rank; empty: not all can.

@@ -215,20 +215,20 @@ TEST_CASE("direct collectives of random kinds and buffers follow each other at o
   }
 }
 
-// Only one rank waits for the others; nobody may run so far ahead that a slot is overwritten before it was read.
+// Only one rank waits for the others; nobody may run so far ahead that a line or a slot is overwritten before it was read.
 TEST_CASE("a rank that is late finds all small broadcasts and sums as they were shown") {
-  CHECK(first_wrong(run_ranks(3, over_shm, [](Communicator& communicator) -> std::string {
+  // Of 6000 bytes some take a slot, and on two processors nobody waits for all in between, as ranks do that may map the buffers.
+  const bool only_small = GENERATE(true, false);
+  CHECK(first_wrong(run_ranks(3, over_shm, [only_small](Communicator& communicator) -> std::string {
           for (int i = 0; i < 200; ++i) {
             if (communicator.rank() == i % 3) std::this_thread::sleep_for(std::chrono::microseconds(50));
-            // One in five does not fit beside a line.
-            std::vector<int32_t> values(i % 5 == 4 ? 3000 : 1, communicator.rank() == 0 ? i : -1);
+            std::vector<int32_t> values(only_small || i % 20 < 8 ? 1 : 1500, communicator.rank() == 0 ? i : -1);
             Status status =
                 communicator.run({Collective::broadcast, values.size(), DataType::int32, ReduceOp::sum, 0}, values.data(), values.data());
             if (!status) return status.error().what;
-            const int32_t value = values.back();
-            if (values != std::vector<int32_t>(values.size(), i)) return fmt::format("broadcast {} brought {}", i, value);
+            if (values != std::vector<int32_t>(values.size(), i)) return fmt::format("broadcast {} brought {}", i, values.back());
             int32_t sum = -1;
-            status = communicator.run({Collective::reduce, 1, DataType::int32, ReduceOp::sum, 2}, &value, &sum);
+            status = communicator.run({Collective::reduce, 1, DataType::int32, ReduceOp::sum, 2}, values.data(), &sum);
             if (!status) return status.error().what;
             if (communicator.rank() == 2 && sum != 3 * i) return fmt::format("reduce {} brought {}", i, sum);
           }

@@ -79,6 +79,20 @@ TEST_CASE("that a rank is done with small staged calls is told every eighth time
   }
 }
 
+TEST_CASE("a line is free when the last of all is done with it, however far the others are") {
+  for (const auto& [quick, slow] : {std::pair<size_t, size_t>{1, 2}, {2, 1}}) {
+    auto boards = joined(3);
+    boards[quick]->finish(5);
+    boards[slow]->finish(1);
+    CHECK(boards[0]->line(Board::lines + 1, 8) != nullptr);
+    CHECK(boards[0]->line(Board::lines + 2, 8) == nullptr);
+    boards[slow]->finish(3);
+    CHECK(boards[0]->line(Board::lines + 3, 8) != nullptr);
+    CHECK(boards[0]->line(Board::lines + 2, 8) != nullptr);
+    CHECK(boards[0]->line(Board::lines + 4, 8) == nullptr);
+  }
+}
+
 TEST_CASE("what is shown beside a line overlaps no other line and no other slot") {
   auto boards = joined(2);
   std::set<std::byte*> rooms, slots;

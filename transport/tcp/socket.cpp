@@ -94,9 +94,11 @@ void bound_bytes_under_way(int fd, size_t bytes, bool room) {
   const int bound = static_cast<int>(std::clamp<size_t>(bytes, least, 1 << 30));
   set(fd, IPPROTO_TCP, TCP_WINDOW_CLAMP, bound);
   set(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, least);
-  if (!room || bound > most_buffer_bytes()) return;
-  set(fd, SOL_SOCKET, SO_RCVBUF, bound);
-  set(fd, SOL_SOCKET, SO_SNDBUF, bound);
+  if (!room || most_buffer_bytes() < bound / 4 * 3) return;
+  // The system counts what packets take in memory, which for some devices is several times what they carry; it grants what it can.
+  const int wished = static_cast<int>(std::min<size_t>(4 * static_cast<size_t>(bound), 1 << 30));
+  set(fd, SOL_SOCKET, SO_RCVBUF, wished);
+  set(fd, SOL_SOCKET, SO_SNDBUF, wished);
 }
 
 Result<PrivateFd> start_connecting(const SocketAddress& address, std::chrono::seconds silence) {

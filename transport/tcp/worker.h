@@ -12,7 +12,7 @@ namespace gyre::transport::tcp {
 
 struct Options {
   std::chrono::seconds silence{5};  ///< after which a host that does not answer is lost
-  int buffer_bytes = 0;             ///< of a socket in each direction; 0: the system's choice, which grows with need
+  int buffer_bytes = 0;             ///< of a socket in each direction; 0: what slots need, or the system's choice, which grows with need
 };
 
 class TcpWorker final : public Worker {

@@ -94,11 +94,11 @@ void bound_bytes_under_way(int fd, size_t bytes, bool room) {
   const int bound = static_cast<int>(std::clamp<size_t>(bytes, least, 1 << 30));
   set(fd, IPPROTO_TCP, TCP_WINDOW_CLAMP, bound);
   set(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, least);
-  if (!room || most_buffer_bytes() < bound / 4 * 3) return;
-  // The system counts what packets take in memory, which for some devices is several times what they carry; it grants what it can.
-  const int wished = static_cast<int>(std::min<size_t>(4 * static_cast<size_t>(bound), 1 << 30));
-  set(fd, SOL_SOCKET, SO_RCVBUF, wished);
-  set(fd, SOL_SOCKET, SO_SNDBUF, wished);
+  if (!room || most_buffer_bytes() < bound) return;
+  // The system makes each twice as large, for what packets take beside what they carry: three times the bound is what a sender is rid of at
+  // most, whatever becomes of the clamp.
+  set(fd, SOL_SOCKET, SO_RCVBUF, bound);
+  set(fd, SOL_SOCKET, SO_SNDBUF, bound / 2);
 }
 
 Result<PrivateFd> start_connecting(const SocketAddress& address, std::chrono::seconds silence) {

@@ -21,7 +21,7 @@ Result<Card> decode(std::string_view);
 
 /// Of a connected socket: so many bytes, or few more, may be on their way to whoever reads it, and few wait in it to be sent. By themselves
 /// the kernel's buffers grow to many megabytes, and a sender would be done with messages that nobody wanted.
-/// `room`: have buffers for as many from the beginning, where the system grants about that: those that grow with need are found too small
+/// `room`: have buffers for as many from the beginning, where the system grants that: those that grow with need are found too small
 /// by every burst of messages.
 void bound_bytes_under_way(int fd, size_t bytes, bool room);
 /// Starts connecting. Error: that it can't be, as the system says.

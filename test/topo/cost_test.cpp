@@ -56,7 +56,7 @@ TEST_CASE("a size is priced as the engine cuts it, also where that is even") {
   const Profile ring = counted("ring", 4);
   const Costs costs = ideal(1e-6, 1e-9);
   const schedule::Cutting cutting{};
-  for (const size_t block : {4, 1000, 4 << 10, 128 << 10, (128 << 10) + 4, 1 << 20}) {
+  for (const size_t block : std::vector<size_t>{4, 1000, 4 << 10, 128 << 10, (128 << 10) + 4, 1 << 20}) {
     const schedule::Cut cut = schedule::cut((block + 3) / 4, 1, 1, cutting);
     CHECK(price(ring, costs, static_cast<double>(block), cutting).seconds ==
           Approx(price(ring, costs, static_cast<double>(block), cut, cutting.credits).seconds));

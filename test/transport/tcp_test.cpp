@@ -56,7 +56,7 @@ TEST_CASE("tcp: a socket has room for all that may be under way, unless the syst
     for (const int option : {SO_RCVBUF, SO_SNDBUF}) {
       CHECK(room(bounded, option) == room(untouched, option));
       // No more than that either: a sender must not be rid of many more messages than slots hold.
-      const int expected = option == SO_RCVBUF ? 2 * bound : bound;
+      const int64_t expected = option == SO_RCVBUF ? int64_t{2} * bound : bound;
       CHECK(room(roomy, option) == (bound <= granted ? expected : room(untouched, option)));
     }
   }

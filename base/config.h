@@ -85,6 +85,7 @@ struct Config {
   Word stats{"GYRE_STATS", "",
              "File for the net plugin's counters, as JSON, and as Prometheus text in FILE.prom; %h: host, %p: process; without %p, .PID is "
              "added."};
+  Word tuner_file{"GYRE_TUNER_FILE", "", "Rules for NCCL's choice of algorithm, protocol and channels: the CSV of NVIDIA's example tuner."};
   Number stats_seconds{"GYRE_STATS_SECONDS", 0, "Seconds between two writings of GYRE_STATS; 0: at the end only.", {}, 0, 86400};
   Word fallback{"GYRE_FALLBACK",
                 "none",
@@ -123,7 +124,7 @@ struct Config {
         visit(self.memory_bytes), visit(self.channels), visit(self.numerics), visit(self.attach), visit(self.wait), visit(self.log);
     visit(self.hostid), visit(self.rank), visit(self.size), visit(self.root), visit(self.timeout), visit(self.deadline),
         visit(self.peer_timeout), visit(self.stats), visit(self.stats_seconds), visit(self.fallback), visit(self.ib_confirm),
-        visit(self.pinned_bytes);
+        visit(self.pinned_bytes), visit(self.tuner_file);
   }
 };
 

@@ -31,7 +31,7 @@ Status register_any(void* comm, void* data, size_t size, int type, void** mhandl
 namespace newest {
 
 ncclResult_t init(void** ctx, uint64_t commId, ncclNetCommConfig_v12_t* config, ncclDebugLogger_t logger, ncclProfilerCallback_t) {
-  return logged_init(logger, [&]() -> Status {
+  return logged_init("init", logger, [&]() -> Status {
     if (ctx == nullptr) return missing("ctx");
     *ctx = nullptr;
     *ctx = GYRE_TRY(open(commId, config == nullptr ? NCCL_NET_TRAFFIC_CLASS_UNDEF : config->trafficClass));

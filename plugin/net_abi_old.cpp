@@ -40,7 +40,7 @@ using newest::accept, newest::close_comm, newest::close_listen, newest::connect,
     newest::set_net_attr, newest::test;
 
 ncclResult_t init(ncclDebugLogger_t logger) {
-  return logged_init(logger, [&]() -> Status {
+  return logged_init("init", logger, [&]() -> Status {
     if (process_context != nullptr) loaded_again();
     process_context = GYRE_TRY(context_of(NCCL_NET_TRAFFIC_CLASS_UNDEF));
     return {};

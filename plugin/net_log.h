@@ -16,9 +16,9 @@ void report(const char* slot, const char* what, const char* file, int line) noex
 
 /// The slot init of every version: what is called is logged to NCCL already. Nothing finalizes what could not be started.
 template <class Call>
-ncclResult_t logged_init(ncclDebugLogger_t logger, Call&& call) {
+ncclResult_t logged_init(const char* slot, ncclDebugLogger_t logger, Call&& call) {
   start_log(logger);
-  const ncclResult_t result = guard("init", call);
+  const ncclResult_t result = guard(slot, call);
   if (result != ncclSuccess) end_log();
   return result;
 }

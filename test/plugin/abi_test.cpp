@@ -2,6 +2,7 @@
 
 #include "plugin/abi/net_properties_layout.h"
 #include "plugin/abi/net_table_layout.h"
+#include "plugin/abi/tuner_layout.h"
 #include "test/catch.h"
 #include "test/plugin/rim.h"
 

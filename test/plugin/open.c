@@ -1,6 +1,5 @@
-/* Opens a net plugin as NCCL does, from C: every table is there, statically named, whole; it starts, lists its devices and ends, in every
- * version; and all of it again after dlclose.
- *   open PLUGIN.so */
+/* Opens a net and tuner plugin as NCCL does, from C: every table is there, statically named, whole; it starts, lists its devices and ends,
+ * in every version; and all of it again after dlclose. open PLUGIN.so */
 #include <dlfcn.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,6 +8,7 @@
 
 #include "plugin/abi/net_properties_layout.h"
 #include "plugin/abi/net_table_layout.h"
+#include "plugin/abi/tuner_layout.h"
 
 #define EXPECT(condition, ...)                                        \
   do {                                                                \
@@ -30,9 +30,9 @@ static void print_line(ncclDebugLogLevel level, unsigned long flags, const char*
   putchar('\n');
 }
 
-static const void* table_of(void* library, int version, size_t slots) {
+static const void* table_of(void* library, const char* kind, int version, size_t slots) {
   char symbol[32];
-  snprintf(symbol, sizeof symbol, "ncclNetPlugin_v%d", version);
+  snprintf(symbol, sizeof symbol, "nccl%sPlugin_v%d", kind, version);
   const void* table = dlsym(library, symbol);
   EXPECT(table != NULL, "%s", symbol);
   const char* name;
@@ -41,9 +41,12 @@ static const void* table_of(void* library, int version, size_t slots) {
   for (size_t i = 1; i < slots; ++i) {
     void* slot;
     memcpy(&slot, (const char*)table + i * sizeof slot, sizeof slot);
-    const int on_gpu = version >= 7 && (i == offsetof(ncclNet_v12_t, getDeviceMr) / sizeof slot ||
-                                        i == offsetof(ncclNet_v12_t, irecvConsumed) / sizeof slot);
-    EXPECT((slot == NULL) == on_gpu, "%s, slot %zu is %p", symbol, i, slot);
+    const int is_net = strcmp(kind, "Net") == 0;
+    const int on_gpu =
+        is_net && version >= 7 &&
+        (i == offsetof(ncclNet_v12_t, getDeviceMr) / sizeof slot || i == offsetof(ncclNet_v12_t, irecvConsumed) / sizeof slot);
+    const int chunks = !is_net && i == offsetof(ncclTuner_v6_t, getChunkSize) / sizeof slot;
+    EXPECT((slot == NULL) == (on_gpu || chunks), "%s, slot %zu is %p", symbol, i, slot);
   }
   return table;
 }
@@ -64,16 +67,16 @@ static const void* table_of(void* library, int version, size_t slots) {
            "version %d closes nothing", version);                                                                         \
   } while (0)
 
-#define OLD(version, ...)                                                                    \
-  do {                                                                                       \
-    const ncclNet_v##version##_t* t = table_of(library, version, sizeof *t / sizeof(void*)); \
-    EXPECT(t->init(__VA_ARGS__) == ncclSuccess, "version %d", version);                      \
-    LIST(version);                                                                           \
+#define OLD(version, ...)                                                                           \
+  do {                                                                                              \
+    const ncclNet_v##version##_t* t = table_of(library, "Net", version, sizeof *t / sizeof(void*)); \
+    EXPECT(t->init(__VA_ARGS__) == ncclSuccess, "version %d", version);                             \
+    LIST(version);                                                                                  \
   } while (0)
 
 #define WITH_CONTEXT(version)                                                                               \
   do {                                                                                                      \
-    const ncclNet_v##version##_t* t = table_of(library, version, sizeof *t / sizeof(void*));                \
+    const ncclNet_v##version##_t* t = table_of(library, "Net", version, sizeof *t / sizeof(void*));         \
     ncclNetCommConfig_v##version##_t config = {NCCL_NET_TRAFFIC_CLASS_UNDEF};                               \
     void *first = NULL, *second = NULL;                                                                     \
     EXPECT(t->init(&first, 1, &config, print_line, NULL) == ncclSuccess && first != NULL, "first");         \
@@ -83,6 +86,64 @@ static const void* table_of(void* library, int version, size_t slots) {
     EXPECT(t->setNetAttr(first, NULL) == ncclSuccess, "version %d", version);                               \
     EXPECT(t->finalize(first) == ncclSuccess && t->finalize(second) == ncclSuccess, "version %d", version); \
   } while (0)
+
+/* What is the same for the tuner's versions, once init was called: with no rules nothing is touched. */
+#define TUNE(version, ...)                                                                                                              \
+  do {                                                                                                                                  \
+    float costs[NCCL_NUM_ALGORITHMS * NCCL_NUM_PROTOCOLS];                                                                              \
+    int channels = 0;                                                                                                                   \
+    for (int i = 0; i < NCCL_NUM_ALGORITHMS * NCCL_NUM_PROTOCOLS; ++i) costs[i] = (float)(i % 4) - 1;                                   \
+    EXPECT(t->getCollInfo(context, ncclFuncAllReduce, 1024, 1, (float**)costs, NCCL_NUM_ALGORITHMS, NCCL_NUM_PROTOCOLS, __VA_ARGS__) == \
+                   ncclSuccess &&                                                                                                       \
+               channels == 0,                                                                                                           \
+           "tuner %d", version);                                                                                                        \
+    for (int i = 0; i < NCCL_NUM_ALGORITHMS * NCCL_NUM_PROTOCOLS; ++i)                                                                  \
+      EXPECT(costs[i] == (float)(i % 4) - 1, "tuner %d, entry %d", version, i);                                                         \
+  } while (0)
+
+#define TUNER(version) const ncclTuner_v##version##_t* t = table_of(library, "Tuner", version, sizeof *t / sizeof(void*))
+
+static void open_tuners(void* library) {
+  void* context = NULL;
+  {
+    TUNER(6);
+    EXPECT(t->init(&context, 7, 8, 2, print_line, NULL, NULL) == ncclSuccess && context != NULL, "tuner 6");
+    TUNE(6, 0, &channels);
+    EXPECT(t->finalize(context) == ncclSuccess, "tuner 6");
+  }
+  {
+    TUNER(5);
+    EXPECT(t->init(&context, 7, 8, 2, print_line, NULL, NULL) == ncclSuccess && context != NULL, "tuner 5");
+    TUNE(5, 1, &channels);
+    EXPECT(t->finalize(context) == ncclSuccess, "tuner 5");
+  }
+  {
+    TUNER(4);
+    EXPECT(t->init(8, 2, print_line, &context) == ncclSuccess && context != NULL, "tuner 4");
+    TUNE(4, 0, &channels);
+    EXPECT(t->destroy(context) == ncclSuccess, "tuner 4");
+  }
+  {
+    TUNER(3);
+    EXPECT(t->init(8, 2, print_line, &context) == ncclSuccess && context != NULL, "tuner 3");
+    TUNE(3, &channels);
+    EXPECT(t->destroy(context) == ncclSuccess, "tuner 3");
+  }
+  int algorithm = NCCL_ALGO_UNDEF, protocol = NCCL_PROTO_UNDEF, channels = 0;
+  {
+    TUNER(2);
+    EXPECT(t->init(8, 2, print_line, &context) == ncclSuccess && context != NULL, "tuner 2");
+    EXPECT(t->getCollInfo(context, ncclFuncAllReduce, 1024, 0, 0, 1, &algorithm, &protocol, &channels) == ncclSuccess, "tuner 2");
+    EXPECT(t->destroy(context) == ncclSuccess, "tuner 2");
+  }
+  {
+    TUNER(1);
+    EXPECT(t->init(8, 2, print_line) == ncclSuccess, "tuner 1");
+    EXPECT(t->getCollInfo(ncclFuncAllReduce, 1024, 0, 0, 1, &algorithm, &protocol, &channels) == ncclSuccess, "tuner 1");
+    EXPECT(t->destroy() == ncclSuccess, "tuner 1");
+  }
+  EXPECT(algorithm == NCCL_ALGO_UNDEF && protocol == NCCL_PROTO_UNDEF && channels == 0, "tuners 2 and 1 choose without rules");
+}
 
 int main(int argc, char** argv) {
   EXPECT(argc == 2, "usage: %s PLUGIN.so", argv[0]);
@@ -99,6 +160,7 @@ int main(int argc, char** argv) {
     OLD(7, print_line);
     OLD(6, print_line);
     OLD(5, NULL);
+    open_tuners(library);
     EXPECT(dlclose(library) == 0, "%s", dlerror());
   }
   return 0;

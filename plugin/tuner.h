@@ -1,0 +1,43 @@
+// A communicator's choices for NCCL: what GYRE_TUNER_FILE says of it, and else what NCCL chooses itself. The answer depends on nothing but
+// the file, the communicator's size and the call, since ranks that choose differently hang.
+#pragma once
+#include <span>
+
+#include "plugin/tuner_rules.h"
+
+namespace gyre::plugin {
+
+struct TunerCall {
+  ncclFunc_t collective;
+  uint64_t bytes;
+  int64_t operations;                   ///< fused in this launch
+  int64_t registered = TunerRule::any;  ///< 1: both buffers are; any: not known
+};
+
+/// What each algorithm and protocol is predicted to cost, in microseconds; below 0: not available. [algorithm][protocol].
+struct CostTable {
+  float* costs;
+  int algorithms, protocols;
+
+  /// Null where there is no such entry, or it is not available.
+  float* available(const TunerRule& rule) const {
+    if (rule.algorithm >= algorithms || rule.protocol >= protocols) return nullptr;
+    float* cost = costs + static_cast<ptrdiff_t>(rule.algorithm) * protocols + rule.protocol;
+    return *cost >= 0 ? cost : nullptr;
+  }
+};
+
+class Tuner {
+ public:
+  /// Of a communicator of so many ranks on so many nodes; any: not known, and rules that name a number are left out.
+  Tuner(std::span<const TunerRule> rules, int64_t ranks, int64_t nodes);
+
+  /// The first rule that fits the call and is available; null: NCCL's own choice. Takes no memory, no lock, never fails.
+  const TunerRule* choose(const TunerCall&, const CostTable&) const noexcept;
+  size_t rules() const { return rules_.size(); }
+
+ private:
+  std::vector<TunerRule> rules_;
+};
+
+}  // namespace gyre::plugin

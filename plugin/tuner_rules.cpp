@@ -1,0 +1,151 @@
+#include "plugin/tuner_rules.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <map>
+#include <mutex>
+#include <sstream>
+
+#include "base/text.h"
+
+namespace gyre::plugin {
+namespace {
+
+// By their numbers in NCCL.
+constexpr std::array<std::string_view, 5> collectives{"broadcast", "reduce", "allgather", "reducescatter", "allreduce"};
+constexpr std::array<std::string_view, NCCL_NUM_ALGORITHMS> algorithms{"tree",      "ring", "collnet_direct", "collnet_chain", "nvls",
+                                                                       "nvls_tree", "pat"};
+constexpr std::array<std::string_view, NCCL_NUM_PROTOCOLS> protocols{"ll", "ll128", "simple"};
+constexpr std::array<std::string_view, 10> columns{"collective_type", "min_bytes", "max_bytes", "algorithm",  "protocol",
+                                                   "channels",        "nNodes",    "nRanks",    "numPipeOps", "regBuff"};
+constexpr size_t needed = 8;  // columns; the last two may be absent
+constexpr std::string_view blanks = " \t\r";
+
+struct Field {
+  std::string_view text;
+  size_t column = 0;  ///< in the line, from 1
+};
+
+std::vector<Field> fields_of(std::string_view line) {
+  std::vector<Field> fields;
+  for (size_t at = 0;;) {
+    const size_t end = std::min(line.find(',', at), line.size());
+    const size_t first = std::min(line.find_first_not_of(blanks, at), end);
+    const size_t last = first == end ? end : line.find_last_not_of(blanks, end - 1) + 1;
+    fields.push_back({line.substr(first, last - first), first + 1});
+    if (end == line.size()) return fields;
+    at = end + 1;
+  }
+}
+
+/// A line's fields, read one after the other.
+class Line {
+ public:
+  Line(std::string_view file, size_t number, std::vector<Field> fields) : file_(file), number_(number), fields_(std::move(fields)) {}
+
+  Error error(size_t column, const std::string& what) const {
+    return Error{Code::invalid_argument, fmt::format("{}:{}:{}: {}", file_, number_, column, what)};
+  }
+  size_t size() const { return fields_.size(); }
+  const Field& field(size_t i) const { return fields_[i]; }
+
+  template <size_t Count>
+  Result<int> word(size_t i, const std::array<std::string_view, Count>& words) const {
+    const auto found = std::find(words.begin(), words.end(), fields_[i].text);
+    if (found != words.end()) return static_cast<int>(found - words.begin());
+    const std::string_view near = nearest(fields_[i].text, words);
+    return wrong(i, fmt::format("one of {}{}", fmt::join(words, ", "), near.empty() ? "" : fmt::format("; perhaps {}", near)));
+  }
+  Result<uint64_t> bytes(size_t i) const {
+    const auto value = parse_number(fields_[i].text);
+    if (!value) return wrong(i, "a number of bytes");
+    return *value;
+  }
+  /// From 0 to `most`, or any.
+  Result<int64_t> number(size_t i, int64_t most = std::numeric_limits<int32_t>::max()) const {
+    if (i >= fields_.size() || fields_[i].text == "-1") return TunerRule::any;
+    const auto value = parse_number(fields_[i].text);
+    if (!value || *value > static_cast<uint64_t>(most)) return wrong(i, fmt::format("-1, or a number up to {}", most));
+    return static_cast<int64_t>(*value);
+  }
+
+ private:
+  Error wrong(size_t i, const std::string& right) const {
+    return error(fields_[i].column, fmt::format("{} is \"{}\", must be {}", columns[i], fields_[i].text, right));
+  }
+
+  std::string_view file_;
+  size_t number_;
+  std::vector<Field> fields_;
+};
+
+Result<TunerRule> rule_of(const Line& line) {
+  if (line.size() < needed || line.size() > columns.size()) {
+    const Field& where = line.field(std::min(line.size() - 1, columns.size()));
+    return line.error(where.column,
+                      fmt::format("{} fields, must be {} to {}: {}", line.size(), needed, columns.size(), fmt::join(columns, ",")));
+  }
+  TunerRule rule;
+  rule.collective = GYRE_TRY(line.word(0, collectives));
+  rule.least_bytes = GYRE_TRY(line.bytes(1));
+  rule.most_bytes = GYRE_TRY(line.bytes(2));
+  if (rule.most_bytes < rule.least_bytes)
+    return line.error(line.field(2).column, fmt::format("max_bytes {} is less than min_bytes {}", rule.most_bytes, rule.least_bytes));
+  rule.algorithm = GYRE_TRY(line.word(3, algorithms));
+  rule.protocol = GYRE_TRY(line.word(4, protocols));
+  rule.channels = static_cast<int>(std::max<int64_t>(0, GYRE_TRY(line.number(5))));
+  rule.nodes = GYRE_TRY(line.number(6));
+  rule.ranks = GYRE_TRY(line.number(7));
+  rule.operations = GYRE_TRY(line.number(8));
+  rule.registered = GYRE_TRY(line.number(9, 1));
+  return rule;
+}
+
+Result<std::vector<TunerRule>> read(const std::string& file) {
+  std::error_code none;
+  if (std::filesystem::exists(file, none) && !std::filesystem::is_regular_file(file, none))  // it might have no end
+    return Error{Code::invalid_argument, fmt::format("GYRE_TUNER_FILE={}: no regular file", file)};
+  errno = 0;
+  std::ifstream in(file, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  // Of an empty file nothing is written, which fails, too.
+  if (!in.is_open() || in.bad() || (!text && errno != 0))
+    return Error{Code::invalid_argument, fmt::format("GYRE_TUNER_FILE={}: {}", file, errno == 0 ? "can't be read" : errno_text(errno))};
+  return parse_tuner_rules(text.str(), file);
+}
+
+}  // namespace
+
+Result<std::vector<TunerRule>> parse_tuner_rules(std::string_view text, std::string_view file) {
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // as spreadsheets mark UTF-8
+  std::vector<TunerRule> rules;
+  for (size_t number = 1; !text.empty(); ++number) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    auto fields = fields_of(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    const std::string_view first = fields.front().text;
+    if ((first.empty() && fields.size() == 1) || first.starts_with('#') || first == columns.front()) continue;
+    rules.push_back(GYRE_TRY(rule_of(Line(file, number, std::move(fields)))));
+  }
+  return rules;
+}
+
+const Result<std::vector<TunerRule>>& tuner_rules_of(const std::string& file) {
+  static std::mutex mutex;
+  // Never destroyed: NCCL's threads may look at them when the process ends.
+  static auto& files = *new std::map<std::string, Result<std::vector<TunerRule>>>{{"", std::vector<TunerRule>{}}};
+  const std::lock_guard lock(mutex);
+  auto found = files.find(file);
+  if (found == files.end()) found = files.emplace(file, read(file)).first;
+  return found->second;
+}
+
+}  // namespace gyre::plugin

@@ -1,0 +1,34 @@
+// Rules that a user writes for NCCL's choices, in the CSV of NVIDIA's example tuner: a line for each,
+//
+//   collective_type,min_bytes,max_bytes,algorithm,protocol,channels,nNodes,nRanks[,numPipeOps[,regBuff]]
+//
+// where bounds are inclusive, -1 channels are NCCL's own number, and -1 in what follows is any. The first line that fits, and whose
+// algorithm and protocol the communicator has, wins. Unlike there, a wrong word or number is an error with its line and column.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "plugin/abi/tuner.h"
+
+namespace gyre::plugin {
+
+struct TunerRule {
+  static constexpr int64_t any = -1;
+
+  ncclFunc_t collective = 0;
+  uint64_t least_bytes = 0, most_bytes = 0;
+  int algorithm = 0, protocol = 0;
+  int channels = 0;  ///< 0: NCCL's own number
+  int64_t nodes = any, ranks = any, operations = any, registered = any;
+};
+
+/// The rules of a text; `file` is its name, for errors.
+Result<std::vector<TunerRule>> parse_tuner_rules(std::string_view text, std::string_view file);
+/// The rules of a file, which is read once in a process: all of its communicators must have the same. Empty path: none. The reference is
+/// good for the process's life. Safe from any thread.
+const Result<std::vector<TunerRule>>& tuner_rules_of(const std::string& file);
+
+}  // namespace gyre::plugin

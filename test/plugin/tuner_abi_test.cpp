@@ -1,0 +1,180 @@
+#include "plugin/tuner_abi.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <tuple>
+#include <vector>
+
+#include "test/catch.h"
+#include "test/plugin/folder.h"
+#include "test/plugin/rim.h"
+
+using namespace gyre;
+using namespace gyre::plugin;
+using gyre::test::Folder;
+
+namespace {
+
+/// GYRE_TUNER_FILE is a file with this text, for the life of a test.
+struct TunerFile {
+  explicit TunerFile(const std::string& text) {
+    std::ofstream(path) << text;
+    ::setenv("GYRE_TUNER_FILE", path.c_str(), 1);
+  }
+  TunerFile(const TunerFile&) = delete;
+  TunerFile& operator=(const TunerFile&) = delete;
+  ~TunerFile() { ::unsetenv("GYRE_TUNER_FILE"); }
+
+  Folder folder;
+  std::string path = folder / "rules.csv";
+};
+
+struct TunerAnswer {
+  std::vector<float> costs = std::vector<float>(size_t{NCCL_NUM_ALGORITHMS} * NCCL_NUM_PROTOCOLS, 5.f);
+  int channels = 0;
+
+  float** table() { return reinterpret_cast<float**>(costs.data()); }
+  float& cost(int algorithm, int protocol) { return costs[static_cast<size_t>(algorithm * NCCL_NUM_PROTOCOLS + protocol)]; }
+  /// Entries that are not as they were.
+  size_t touched() const {
+    return static_cast<size_t>(std::count_if(costs.begin(), costs.end(), [](float c) { return c != 5.f; }));
+  }
+};
+
+constexpr const char* tree_then_ring =
+    "allreduce,0,1024,tree,ll,4,2,8\n"
+    "allreduce,0,4096,ring,simple,-1,-1,-1\n"
+    "allreduce,0,4096,ring,ll,6,-1,-1,-1,1\n"
+    "broadcast,0,1,ring,ll128,2,-1,-1\n"
+    "broadcast,0,1,tree,ll,3,-1,-1\n"
+    "broadcast,0,1,ring,ll,5,-1,-1\n";
+
+}  // namespace
+
+TEST_CASE("tuner tables are named gyre") {
+  for (const char* name : {ncclTunerPlugin_v1.name, ncclTunerPlugin_v2.name, ncclTunerPlugin_v3.name, ncclTunerPlugin_v4.name,
+                           ncclTunerPlugin_v5.name, ncclTunerPlugin_v6.name})
+    CHECK(std::string(name) == "gyre");
+  CHECK(ncclTunerPlugin_v6.getChunkSize == nullptr);
+}
+
+TEST_CASE("a chosen entry costs nothing, all others stay, and channels are set where a rule has a number") {
+  const Rim rim;
+  const TunerFile file(tree_then_ring);
+  void* context = rim.stale;
+  REQUIRE(ncclTunerPlugin_v6.init(&context, 1, 8, 2, keep_line, nullptr, nullptr) == ncclSuccess);
+  CHECK(logged().back().text == "NET/gyre: tuner: 6 of 6 rules in " + file.path + " are for 8 ranks on 2 nodes");
+  const auto ask = [&](TunerAnswer& answer, ncclFunc_t collective, size_t bytes, int registered = 0) {
+    return ncclTunerPlugin_v6.getCollInfo(context, collective, bytes, 1, answer.table(), NCCL_NUM_ALGORITHMS, NCCL_NUM_PROTOCOLS,
+                                          registered, &answer.channels);
+  };
+  TunerAnswer small, large, none, ignored, registered;
+  CHECK(ask(small, ncclFuncAllReduce, 1024) == ncclSuccess);
+  CHECK(small.cost(NCCL_ALGO_TREE, NCCL_PROTO_LL) == 0);
+  CHECK(small.touched() == 1);
+  CHECK(small.channels == 4);
+  CHECK(ask(large, ncclFuncAllReduce, 1025) == ncclSuccess);
+  CHECK(large.cost(NCCL_ALGO_RING, NCCL_PROTO_SIMPLE) == 0);
+  CHECK(large.touched() == 1);
+  CHECK(large.channels == 0);
+  CHECK(ask(none, ncclFuncAllReduce, 4097) == ncclSuccess);
+  CHECK(none.touched() == 0);
+  CHECK(none.channels == 0);
+  ignored.cost(NCCL_ALGO_TREE, NCCL_PROTO_LL) = NCCL_ALGO_PROTO_IGNORE;
+  CHECK(ask(ignored, ncclFuncAllReduce, 8) == ncclSuccess);
+  CHECK(ignored.cost(NCCL_ALGO_TREE, NCCL_PROTO_LL) == NCCL_ALGO_PROTO_IGNORE);
+  CHECK(ignored.cost(NCCL_ALGO_RING, NCCL_PROTO_SIMPLE) == 0);
+  registered.cost(NCCL_ALGO_TREE, NCCL_PROTO_LL) = registered.cost(NCCL_ALGO_RING, NCCL_PROTO_SIMPLE) = NCCL_ALGO_PROTO_IGNORE;
+  CHECK(ask(registered, ncclFuncAllReduce, 8, 1) == ncclSuccess);
+  CHECK(registered.channels == 6);
+  CHECK(ncclTunerPlugin_v6.finalize(context) == ncclSuccess);
+}
+
+TEST_CASE("every version of the tuner chooses by the same rules, as far as it is told") {
+  const Rim rim;
+  const TunerFile file(tree_then_ring);
+  TunerAnswer answer;
+  void* context = rim.stale;
+  SECTION("5") {
+    REQUIRE(ncclTunerPlugin_v5.init(&context, 1, 8, 2, keep_line, nullptr, nullptr) == ncclSuccess);
+    CHECK(ncclTunerPlugin_v5.getCollInfo(context, ncclFuncAllReduce, 8, 1, answer.table(), 7, 3, 0, &answer.channels) == ncclSuccess);
+    CHECK(ncclTunerPlugin_v5.finalize(context) == ncclSuccess);
+  }
+  SECTION("4") {
+    REQUIRE(ncclTunerPlugin_v4.init(8, 2, keep_line, &context) == ncclSuccess);
+    CHECK(ncclTunerPlugin_v4.getCollInfo(context, ncclFuncAllReduce, 8, 1, answer.table(), 7, 3, 0, &answer.channels) == ncclSuccess);
+    CHECK(ncclTunerPlugin_v4.destroy(context) == ncclSuccess);
+  }
+  SECTION("3") {
+    REQUIRE(ncclTunerPlugin_v3.init(8, 2, keep_line, &context) == ncclSuccess);
+    CHECK(ncclTunerPlugin_v3.getCollInfo(context, ncclFuncAllReduce, 8, 1, answer.table(), 6, 3, &answer.channels) == ncclSuccess);
+    CHECK(ncclTunerPlugin_v3.destroy(context) == ncclSuccess);
+  }
+  CHECK(answer.cost(NCCL_ALGO_TREE, NCCL_PROTO_LL) == 0);
+  CHECK(answer.touched() == 1);
+  CHECK(answer.channels == 4);
+}
+
+TEST_CASE("before 2.22 rules choose what every communicator has, and nothing else") {
+  const Rim rim;
+  const TunerFile file(tree_then_ring);
+  void* context = rim.stale;
+  REQUIRE(ncclTunerPlugin_v2.init(8, 2, keep_line, &context) == ncclSuccess);
+  const auto ask = [&](ncclFunc_t collective, size_t bytes) {
+    int algorithm = NCCL_ALGO_UNDEF, protocol = NCCL_PROTO_UNDEF, channels = 0;
+    CHECK(ncclTunerPlugin_v2.getCollInfo(context, collective, bytes, 1, 1, 1, &algorithm, &protocol, &channels) == ncclSuccess);
+    return std::tuple(algorithm, protocol, channels);
+  };
+  CHECK(ask(ncclFuncAllReduce, 8) == std::tuple(NCCL_ALGO_TREE, NCCL_PROTO_LL, 4));
+  CHECK(ask(ncclFuncAllReduce, 2000) == std::tuple(NCCL_ALGO_RING, NCCL_PROTO_SIMPLE, 0));
+  CHECK(ask(ncclFuncAllReduce, 5000) == std::tuple(NCCL_ALGO_UNDEF, NCCL_PROTO_UNDEF, 0));
+  CHECK(ask(ncclFuncBroadcast, 1) == std::tuple(NCCL_ALGO_RING, NCCL_PROTO_LL, 5));
+  CHECK(ncclTunerPlugin_v2.destroy(context) == ncclSuccess);
+
+  // 2.19 and 2.20 do not even say who asks: rules of a number of ranks or nodes are left out.
+  const auto ask_v1 = [&](size_t bytes) {
+    int algorithm = NCCL_ALGO_UNDEF, protocol = NCCL_PROTO_UNDEF, channels = 0;
+    CHECK(ncclTunerPlugin_v1.getCollInfo(ncclFuncAllReduce, bytes, 1, 1, 1, &algorithm, &protocol, &channels) == ncclSuccess);
+    return std::tuple(algorithm, protocol, channels);
+  };
+  CHECK(ask_v1(8) == std::tuple(NCCL_ALGO_UNDEF, NCCL_PROTO_UNDEF, 0));  // no init yet
+  REQUIRE(ncclTunerPlugin_v1.init(8, 2, keep_line) == ncclSuccess);
+  REQUIRE(ncclTunerPlugin_v1.init(4, 1, keep_line) == ncclSuccess);
+  CHECK(ask_v1(8) == std::tuple(NCCL_ALGO_RING, NCCL_PROTO_SIMPLE, 0));
+  CHECK(ncclTunerPlugin_v1.destroy() == ncclSuccess);
+  CHECK(ask_v1(8) == std::tuple(NCCL_ALGO_RING, NCCL_PROTO_SIMPLE, 0));  // the other communicator's
+  CHECK(ncclTunerPlugin_v1.destroy() == ncclSuccess);
+}
+
+TEST_CASE("a file with an error, or an option, ends a tuner's init with a line that names it") {
+  const Rim rim;
+  void* context = rim.stale;
+  {
+    const TunerFile file("allreduce,0,1024,tree,lol,4,2,8\n");
+    CHECK(ncclTunerPlugin_v4.init(8, 2, keep_line, &context) == ncclInvalidArgument);
+    CHECK(context == nullptr);
+    CHECK(logged().back().level == NCCL_LOG_WARN);
+    CHECK(logged().back().text.starts_with("NET/gyre: tuner init: " + file.path + ":1:23: protocol is \"lol\""));
+    CHECK(ncclTunerPlugin_v1.init(8, 2, keep_line) == ncclInvalidArgument);
+  }
+  CHECK(ncclTunerPlugin_v4.init(8, 2, keep_line, nullptr) == ncclInvalidArgument);
+  CHECK(logged().back().text == "NET/gyre: tuner init: context is NULL");
+}
+
+TEST_CASE("nothing that NCCL asks a tuner ends a collective") {
+  const Rim rim;
+  TunerAnswer answer;
+  const auto& newest = ncclTunerPlugin_v6;
+  CHECK(newest.getCollInfo(nullptr, ncclFuncAllReduce, 8, 1, answer.table(), 7, 3, 0, &answer.channels) == ncclSuccess);
+  CHECK(newest.finalize(nullptr) == ncclSuccess);
+  const TunerFile file(tree_then_ring);
+  void* context = rim.stale;
+  REQUIRE(newest.init(&context, 1, 8, 2, keep_line, nullptr, nullptr) == ncclSuccess);
+  CHECK(newest.getCollInfo(context, ncclFuncAllReduce, 8, 1, nullptr, 7, 3, 0, &answer.channels) == ncclSuccess);
+  CHECK(newest.getCollInfo(context, -5, SIZE_MAX, -1, answer.table(), 7, 3, 0, &answer.channels) == ncclSuccess);
+  CHECK(answer.touched() == 0);
+  CHECK(newest.getCollInfo(context, ncclFuncAllReduce, 8, 1, answer.table(), 7, 3, 0, nullptr) == ncclSuccess);
+  CHECK(answer.touched() == 1);
+  CHECK(newest.finalize(context) == ncclSuccess);
+}

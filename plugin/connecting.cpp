@@ -97,6 +97,8 @@ Status Connecting::take_offer(std::string_view bytes) {
   if (!offer) return failed(offer.error().what);
   const Identity& peer = offer->from;
   peer_ = peer.name;
+  if (peer.tuner_file != group_->identity().tuner_file)  // who chooses by other rules waits for other messages
+    return failed("its GYRE_TUNER_FILE is not the same as here: ranks that choose differently hang");
   for (auto way = group_->ways().rbegin(); way != group_->ways().rend(); ++way) {
     const bool offered = (offer->ways >> static_cast<uint32_t>(way->kind) & 1U) != 0;
     if (is_local(way->kind) && !group_->identity().shares_memory_with(peer)) continue;

@@ -14,7 +14,7 @@ namespace gyre::plugin {
 namespace {
 
 constexpr size_t max_name = 256;
-constexpr uint64_t protocol = 1;
+constexpr uint64_t protocol = 2;
 
 uint64_t file_id(const char* path) {
   struct stat info {};
@@ -22,14 +22,14 @@ uint64_t file_id(const char* path) {
 }
 
 struct Fixed {
-  uint64_t protocol, number, boot, pids, ipc, shm, probe_address, probe_value;
+  uint64_t protocol, number, boot, pids, ipc, shm, probe_address, probe_value, tuner_file;
   uint32_t pid, ways;
   Cookie cookie;
 };
 
 std::string encode_fixed(const Identity& from, const Cookie& cookie, uint64_t number, uint32_t ways) {
-  const Fixed fixed{protocol,           number,           from.boot, from.pids, from.ipc, from.shm,
-                    from.probe_address, from.probe_value, from.pid,  ways,      cookie};
+  const Fixed fixed{protocol,           number,           from.boot,       from.pids, from.ipc, from.shm,
+                    from.probe_address, from.probe_value, from.tuner_file, from.pid,  ways,     cookie};
   std::string bytes(sizeof fixed, '\0');
   std::memcpy(bytes.data(), &fixed, sizeof fixed);
   return bytes.append(from.name.substr(0, max_name));
@@ -52,14 +52,14 @@ Result<Decoded> decode_fixed(const char* what, std::string_view bytes) {
   if (bytes.size() < sizeof f || bytes.size() > sizeof f + max_name)
     return Error{Code::remote, fmt::format("its {} has {} bytes", what, bytes.size())};
   std::memcpy(&f, bytes.data(), sizeof f);
-  d.from = {f.boot, f.pids, f.ipc, f.shm, f.probe_address, f.probe_value, f.pid, std::string(bytes.substr(sizeof(Fixed)))};
+  d.from = {f.boot, f.pids, f.ipc, f.shm, f.probe_address, f.probe_value, f.tuner_file, f.pid, std::string(bytes.substr(sizeof(Fixed)))};
   for (char& c : d.from.name) c = c >= ' ' && c <= '~' ? c : '?';  // it will be logged
   return d;
 }
 
 }  // namespace
 
-Identity Identity::self(std::string_view device) {
+Identity Identity::self(std::string_view device, uint64_t tuner_file) {
   std::string boot;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
   char host[128] = {};
@@ -72,6 +72,7 @@ Identity Identity::self(std::string_view device) {
   const auto memory = transport::ProcessAddress::self();
   self.probe_address = memory.at;
   self.probe_value = memory.word;
+  self.tuner_file = tuner_file;
   self.pid = static_cast<uint32_t>(memory.pid);
   self.name = fmt::format("{}, process {}, {}", host, self.pid, device);
   return self;

@@ -27,10 +27,11 @@ inline constexpr bool is_local(WayKind way) { return way == WayKind::in_place ||
 struct Identity {
   uint64_t boot = 0, pids = 0, ipc = 0, shm = 0;  ///< equal: the same kernel, pid namespace, IPC namespace, /dev/shm; 0: unknown
   uint64_t probe_address = 0, probe_value = 0;    ///< what is to be found in its memory
+  uint64_t tuner_file = 0;                        ///< what its GYRE_TUNER_FILE has (TunerFile::hash)
   uint32_t pid = 0;
   std::string name{};  ///< host, process and device, for messages
 
-  static Identity self(std::string_view device);
+  static Identity self(std::string_view device, uint64_t tuner_file = 0);
   /// Whether memory of that process can be had at all; and whether the kernel lets us read it in place.
   bool shares_memory_with(const Identity& other) const;
   bool may_read(const Identity& other) const;

@@ -24,7 +24,7 @@ Group::Group(Process& process, GroupKey k, std::vector<transport::NetDevice> mem
     : key(k),
       process_(process),
       members_(std::move(members)),
-      identity_(Identity::self(members_.front().name)),
+      identity_(Identity::self(members_.front().name, process.tuner_file())),
       ways_(process.provider().ways(members_)),
       watch_(::epoll_create1(EPOLL_CLOEXEC)) {}
 

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "plugin/networks.h"
+#include "plugin/tuner_rules.h"
 
 namespace gyre::plugin {
 namespace {
@@ -49,6 +50,7 @@ Result<Context*> Process::open(uint64_t communicator, int traffic_class) {
   if (!ready_) {
     config_ = GYRE_TRY(Config::from_environment());
     times_ = !config_.stats.value.empty();
+    tuner_file_ = plugin::tuner_file(*config_.tuner_file).hash;  // whether it is right, the tuner says
     auto found = GYRE_TRY(provider_->devices(config_));
     for (auto& device : found) {
       const int index = static_cast<int>(devices_.size());

@@ -34,6 +34,8 @@ class Process {
   Provider& provider() { return *provider_; }
   /// Whether requests are timed, for GYRE_STATS.
   bool times() const { return times_; }
+  /// What GYRE_TUNER_FILE has (TunerFile::hash), once something was opened.
+  uint64_t tuner_file() const { return tuner_file_; }
   Stats& stats() { return stats_; }
 
   Result<Context*> open(uint64_t communicator, int traffic_class);
@@ -72,6 +74,7 @@ class Process {
   bool ready_ = false;
   bool fresh_ = false;  // nobody was there before, so NCCL may have loaded the plugin again and know of physical devices only
   bool times_ = false;
+  uint64_t tuner_file_ = 0;
   Config config_;
   std::vector<PluginDevice> devices_;
   size_t physical_ = 0;  // the first so many of them

@@ -18,7 +18,7 @@ constexpr const char* tuner_name = "gyre";
 
 Result<std::unique_ptr<Tuner>> open_tuner(int64_t ranks, int64_t nodes) {
   const Config config = GYRE_TRY(Config::from_environment());
-  const auto& rules = tuner_rules_of(*config.tuner_file);
+  const auto& rules = tuner_file(*config.tuner_file).rules;
   if (!rules) return rules.error();
   auto tuner = std::make_unique<Tuner>(*rules, ranks, nodes);
   if (config.tuner_file.value.empty())

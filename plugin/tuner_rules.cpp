@@ -13,6 +13,7 @@
 #include <mutex>
 #include <sstream>
 
+#include "base/hash.h"
 #include "base/text.h"
 
 namespace gyre::plugin {
@@ -108,18 +109,22 @@ Result<TunerRule> rule_of(const Line& line) {
   return rule;
 }
 
-Result<std::vector<TunerRule>> read(const std::string& file) {
+constexpr uint64_t unreadable = 1;
+
+TunerFile read(const std::string& path) {
+  const auto refused = [&](std::string_view why) {
+    return TunerFile{Error{Code::invalid_argument, fmt::format("GYRE_TUNER_FILE={}: {}", path, why)}, unreadable};
+  };
   std::error_code none;
-  if (std::filesystem::exists(file, none) && !std::filesystem::is_regular_file(file, none))  // it might have no end
-    return Error{Code::invalid_argument, fmt::format("GYRE_TUNER_FILE={}: no regular file", file)};
+  if (std::filesystem::exists(path, none) && !std::filesystem::is_regular_file(path, none))  // it might have no end
+    return refused("no regular file");
   errno = 0;
-  std::ifstream in(file, std::ios::binary);
+  std::ifstream in(path, std::ios::binary);
   std::ostringstream text;
   text << in.rdbuf();
   // Of an empty file nothing is written, which fails, too.
-  if (!in.is_open() || in.bad() || (!text && errno != 0))
-    return Error{Code::invalid_argument, fmt::format("GYRE_TUNER_FILE={}: {}", file, errno == 0 ? "can't be read" : errno_text(errno))};
-  return parse_tuner_rules(text.str(), file);
+  if (!in.is_open() || in.bad() || (!text && errno != 0)) return refused(errno == 0 ? "can't be read" : errno_text(errno));
+  return {parse_tuner_rules(text.str(), path), fnv1a(text.str())};
 }
 
 }  // namespace
@@ -138,13 +143,13 @@ Result<std::vector<TunerRule>> parse_tuner_rules(std::string_view text, std::str
   return rules;
 }
 
-const Result<std::vector<TunerRule>>& tuner_rules_of(const std::string& file) {
+const TunerFile& tuner_file(const std::string& path) {
   static std::mutex mutex;
   // Never destroyed: NCCL's threads may look at them when the process ends.
-  static auto& files = *new std::map<std::string, Result<std::vector<TunerRule>>>{{"", std::vector<TunerRule>{}}};
+  static auto& files = *new std::map<std::string, TunerFile>{{"", {std::vector<TunerRule>{}}}};
   const std::lock_guard lock(mutex);
-  auto found = files.find(file);
-  if (found == files.end()) found = files.emplace(file, read(file)).first;
+  auto found = files.find(path);
+  if (found == files.end()) found = files.emplace(path, read(path)).first;
   return found->second;
 }
 

@@ -27,8 +27,13 @@ struct TunerRule {
 
 /// The rules of a text; `file` is its name, for errors.
 Result<std::vector<TunerRule>> parse_tuner_rules(std::string_view text, std::string_view file);
-/// The rules of a file, which is read once in a process: all of its communicators must have the same. Empty path: none. The reference is
-/// good for the process's life. Safe from any thread.
-const Result<std::vector<TunerRule>>& tuner_rules_of(const std::string& file);
+struct TunerFile {
+  Result<std::vector<TunerRule>> rules;
+  uint64_t hash = 0;  ///< of its bytes, which peers compare; 0: no file
+};
+
+/// A file of rules is read once in a process: all of its communicators must have the same. Empty path: no rules. The reference is good for
+/// the process's life. Safe from any thread.
+const TunerFile& tuner_file(const std::string& path);
 
 }  // namespace gyre::plugin

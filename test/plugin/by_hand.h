@@ -45,7 +45,9 @@ struct HandReceiver {
     else
       REQUIRE(*made == nullptr);
   }
-  void offer(uint32_t ways) { say(control, plugin::Word::offer, plugin::encode(plugin::Offer{ways, plugin::Identity::self("by hand")})); }
+  void offer(uint32_t ways, uint64_t tuner_file = 0) {
+    say(control, plugin::Word::offer, plugin::encode(plugin::Offer{ways, plugin::Identity::self("by hand", tuner_file)}));
+  }
   bool fails() {
     return becomes([&] { return poll(), error.has_value(); });
   }

@@ -33,6 +33,15 @@ TEST_CASE("connect: a receiver that is lost on the way is an error") {
   CHECK(contains(receiver.error, "closed the connection"));
 }
 
+TEST_CASE("connect: a receiver whose GYRE_TUNER_FILE has other rules is refused by name") {
+  Host from;
+  HandReceiver receiver(from);
+  receiver.offer(1U << static_cast<uint32_t>(peer_network), 42);
+  REQUIRE(receiver.fails());
+  CHECK(contains(receiver.error, "by hand"));
+  CHECK(contains(receiver.error, "its GYRE_TUNER_FILE is not the same as here"));
+}
+
 TEST_CASE("connect: what a receiver says out of turn, or what can't be read, is an error") {
   Host from;
   HandReceiver receiver(from);

@@ -14,7 +14,7 @@ namespace {
 Identity greeting_identity(std::string name = "host, process 1, eth0") {
   Identity identity;
   identity.boot = 1, identity.pids = 2, identity.ipc = 3, identity.shm = 4;
-  identity.probe_address = 5, identity.probe_value = 6;
+  identity.probe_address = 5, identity.probe_value = 6, identity.tuner_file = 8;
   identity.pid = 7;
   identity.name = std::move(name);
   return identity;
@@ -22,7 +22,7 @@ Identity greeting_identity(std::string name = "host, process 1, eth0") {
 
 bool same_identity(const Identity& a, const Identity& b) {
   return a.boot == b.boot && a.pids == b.pids && a.ipc == b.ipc && a.shm == b.shm && a.probe_address == b.probe_address &&
-         a.probe_value == b.probe_value && a.pid == b.pid && a.name == b.name;
+         a.probe_value == b.probe_value && a.tuner_file == b.tuner_file && a.pid == b.pid && a.name == b.name;
 }
 
 bool printable(std::string_view text) {
@@ -79,16 +79,16 @@ TEST_CASE("greeting: a name is fit to be logged, whatever it is made of") {
 
 TEST_CASE("greeting: another version of the protocol is named, also where it has another size") {
   std::string bytes = encode(Hello{{}, 1, greeting_identity()});
-  bytes[0] = 2;
+  bytes[0] = 3;
   const auto read = decode_hello(bytes);
   REQUIRE_FALSE(read);
   CHECK(read.error().code == Code::invalid_usage);
-  CHECK(read.error().what.find("version 2") != std::string::npos);
+  CHECK(read.error().what.find("version 3") != std::string::npos);
   for (const size_t size : {size_t{8}, size_t{20}, size_t{2000}}) {
     bytes.resize(size);
     const auto other = decode_offer(bytes);
     REQUIRE_FALSE(other);
-    CHECK(other.error().what.find("version 2") != std::string::npos);
+    CHECK(other.error().what.find("version 3") != std::string::npos);
   }
 }
 
@@ -100,7 +100,7 @@ TEST_CASE("greeting: random bytes are an error or a greeting, with a name that c
     std::string bytes(random() % (whole + 300), '\0');
     for (char& byte : bytes) byte = static_cast<char>(random());
     // Every other one with the right version, or none would be read.
-    if (i % 2 == 0 && bytes.size() >= 8) bytes.replace(0, 8, std::string("\1\0\0\0\0\0\0\0", 8));
+    if (i % 2 == 0 && bytes.size() >= 8) bytes.replace(0, 8, encode(Offer{}), 0, 8);
     const auto hello = decode_hello(bytes);
     const auto offer = decode_offer(bytes);
     REQUIRE(bool(hello) == bool(offer));

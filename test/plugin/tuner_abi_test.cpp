@@ -17,14 +17,14 @@ using gyre::test::Folder;
 namespace {
 
 /// GYRE_TUNER_FILE is a file with this text, for the life of a test.
-struct TunerFile {
-  explicit TunerFile(const std::string& text) {
+struct WrittenRules {
+  explicit WrittenRules(const std::string& text) {
     std::ofstream(path) << text;
     ::setenv("GYRE_TUNER_FILE", path.c_str(), 1);
   }
-  TunerFile(const TunerFile&) = delete;
-  TunerFile& operator=(const TunerFile&) = delete;
-  ~TunerFile() { ::unsetenv("GYRE_TUNER_FILE"); }
+  WrittenRules(const WrittenRules&) = delete;
+  WrittenRules& operator=(const WrittenRules&) = delete;
+  ~WrittenRules() { ::unsetenv("GYRE_TUNER_FILE"); }
 
   Folder folder;
   std::string path = folder / "rules.csv";
@@ -61,7 +61,7 @@ TEST_CASE("tuner tables are named gyre") {
 
 TEST_CASE("a chosen entry costs nothing, all others stay, and channels are set where a rule has a number") {
   const Rim rim;
-  const TunerFile file(tree_then_ring);
+  const WrittenRules file(tree_then_ring);
   void* context = rim.stale;
   REQUIRE(ncclTunerPlugin_v6.init(&context, 1, 8, 2, keep_line, nullptr, nullptr) == ncclSuccess);
   CHECK(logged().back().text == "NET/gyre: tuner: 6 of 6 rules in " + file.path + " are for 8 ranks on 2 nodes");
@@ -93,7 +93,7 @@ TEST_CASE("a chosen entry costs nothing, all others stay, and channels are set w
 
 TEST_CASE("every version of the tuner chooses by the same rules, as far as it is told") {
   const Rim rim;
-  const TunerFile file(tree_then_ring);
+  const WrittenRules file(tree_then_ring);
   TunerAnswer answer;
   void* context = rim.stale;
   SECTION("5") {
@@ -118,7 +118,7 @@ TEST_CASE("every version of the tuner chooses by the same rules, as far as it is
 
 TEST_CASE("before 2.22 rules choose what every communicator has, and nothing else") {
   const Rim rim;
-  const TunerFile file(tree_then_ring);
+  const WrittenRules file(tree_then_ring);
   void* context = rim.stale;
   REQUIRE(ncclTunerPlugin_v2.init(8, 2, keep_line, &context) == ncclSuccess);
   const auto ask = [&](ncclFunc_t collective, size_t bytes) {
@@ -151,7 +151,7 @@ TEST_CASE("a file with an error, or an option, ends a tuner's init with a line t
   const Rim rim;
   void* context = rim.stale;
   {
-    const TunerFile file("allreduce,0,1024,tree,lol,4,2,8\n");
+    const WrittenRules file("allreduce,0,1024,tree,lol,4,2,8\n");
     CHECK(ncclTunerPlugin_v4.init(8, 2, keep_line, &context) == ncclInvalidArgument);
     CHECK(context == nullptr);
     CHECK(logged().back().level == NCCL_LOG_WARN);
@@ -168,7 +168,7 @@ TEST_CASE("nothing that NCCL asks a tuner ends a collective") {
   const auto& newest = ncclTunerPlugin_v6;
   CHECK(newest.getCollInfo(nullptr, ncclFuncAllReduce, 8, 1, answer.table(), 7, 3, 0, &answer.channels) == ncclSuccess);
   CHECK(newest.finalize(nullptr) == ncclSuccess);
-  const TunerFile file(tree_then_ring);
+  const WrittenRules file(tree_then_ring);
   void* context = rim.stale;
   REQUIRE(newest.init(&context, 1, 8, 2, keep_line, nullptr, nullptr) == ncclSuccess);
   CHECK(newest.getCollInfo(context, ncclFuncAllReduce, 8, 1, nullptr, 7, 3, 0, &answer.channels) == ncclSuccess);

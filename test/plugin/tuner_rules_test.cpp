@@ -103,20 +103,25 @@ TEST_CASE("a wrong field is an error that says where it is and what is right") {
 
 TEST_CASE("a file of rules is read once in a process, and one that can't be read is an error that names it") {
   const Folder folder;
-  const std::string file = folder / "rules.csv";
-  CHECK(tuner_rules_of("")->empty());
-  std::ofstream(file) << "allreduce,0,8,ring,ll,-1,-1,-1\n";
-  REQUIRE(tuner_rules_of(file));
-  CHECK(tuner_rules_of(file)->size() == 1);
-  std::ofstream(file) << "nonsense";
-  CHECK(tuner_rules_of(file)->size() == 1);
-  std::ofstream(folder / "empty");
-  REQUIRE(tuner_rules_of(folder / "empty"));
-  CHECK(tuner_rules_of(folder / "empty")->empty());
-  const auto& absent = tuner_rules_of(folder / "absent");
-  REQUIRE_FALSE(absent);
-  CHECK(absent.error().what == "GYRE_TUNER_FILE=" + (folder / "absent") + ": No such file or directory");
-  const auto& directory = tuner_rules_of(folder / "");
-  REQUIRE_FALSE(directory);
-  CHECK(directory.error().what.ends_with(": no regular file"));
+  const auto written = [&](const std::string& name, const char* text) { return std::ofstream(folder / name) << text, folder / name; };
+  CHECK(tuner_file("").rules->empty());
+  CHECK(tuner_file("").hash == 0);
+  const std::string path = written("rules.csv", "allreduce,0,8,ring,ll,-1,-1,-1\n");
+  REQUIRE(tuner_file(path).rules);
+  CHECK(tuner_file(path).rules->size() == 1);
+  written("rules.csv", "nonsense");
+  CHECK(tuner_file(path).rules->size() == 1);
+  const auto& same = tuner_file(written("same", "allreduce,0,8,ring,ll,-1,-1,-1\n"));
+  const auto& other = tuner_file(written("other", "allreduce,0,9,ring,ll,-1,-1,-1\n"));
+  CHECK(same.hash == tuner_file(path).hash);
+  CHECK(other.hash != same.hash);
+  REQUIRE(tuner_file(written("empty", "")).rules);
+  CHECK(tuner_file(folder / "empty").rules->empty());
+  CHECK(tuner_file(folder / "empty").hash != 0);
+  for (const auto& [name, why] : {std::pair{"absent", "No such file or directory"}, {"", "no regular file"}}) {
+    const auto& refused = tuner_file(folder / name);
+    REQUIRE_FALSE(refused.rules);
+    CHECK(refused.rules.error().what == "GYRE_TUNER_FILE=" + (folder / name) + ": " + why);
+    CHECK(refused.hash != 0);
+  }
 }

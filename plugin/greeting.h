@@ -23,7 +23,7 @@ inline constexpr uint32_t way_kinds = 4;
 /// Within a host only.
 inline constexpr bool is_local(WayKind way) { return way == WayKind::in_place || way == WayKind::by_copies; }
 
-/// Which of its memory this process shares with which others, and how it is called.
+/// Which of its memory this process shares with which others, by which rules it chooses, and how it is called.
 struct Identity {
   uint64_t boot = 0, pids = 0, ipc = 0, shm = 0;  ///< equal: the same kernel, pid namespace, IPC namespace, /dev/shm; 0: unknown
   uint64_t probe_address = 0, probe_value = 0;    ///< what is to be found in its memory

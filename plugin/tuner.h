@@ -29,7 +29,8 @@ struct CostTable {
 
 class Tuner {
  public:
-  /// Of a communicator of so many ranks on so many nodes; any: not known, and rules that name a number are left out.
+  /// Of a communicator of so many ranks on so many nodes; any: not known, and rules that name a number are left out. Channels stay NCCL's
+  /// where it would take a number that it does not have.
   Tuner(std::span<const TunerRule> rules, int64_t ranks, int64_t nodes);
 
   /// The first rule that fits the call and is available; null: NCCL's own choice. Takes no memory, no lock, never fails.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <atomic>
-#include <limits>
 #include <memory>
 
 #include "base/config.h"
@@ -99,22 +98,29 @@ ncclResult_t choose_v2(void* context, ncclFunc_t collective, size_t bytes, int, 
 // Without a context there is one tuner of the process, made by the first init that succeeds, and never destroyed: which communicator asks
 // is not known.
 std::atomic<const Tuner*> only_tuner{nullptr};
+std::atomic<int> opened{0};  // inits that succeeded; 2.19 destroys after others, too
 
 ncclResult_t init_v1(size_t, size_t, ncclDebugLogger_t logger) {
   return logged_init("tuner init", logger, [&]() -> Status {
     auto tuner = GYRE_TRY(open_tuner(TunerRule::any, TunerRule::any));
     const Tuner* none = nullptr;
     if (only_tuner.compare_exchange_strong(none, tuner.get())) (void)tuner.release();
+    ++opened;
     return {};
   });
 }
 
-ncclResult_t choose_v1(ncclFunc_t collective, size_t bytes, int, int, int operations, int* algorithm, int* protocol, int* channels) {
-  return choose_untold(only_tuner, {collective, bytes, operations}, algorithm, protocol, channels);
+// 2.19 takes any number of channels, also such as it has not connected.
+ncclResult_t choose_v1(ncclFunc_t collective, size_t bytes, int, int, int operations, int* algorithm, int* protocol, int*) {
+  return choose_untold(only_tuner, {collective, bytes, operations}, algorithm, protocol, nullptr);
 }
 
 ncclResult_t destroy_v1() {
-  end_log();
+  for (int now = opened; now > 0;)
+    if (opened.compare_exchange_weak(now, now - 1)) {
+      end_log();
+      break;
+    }
   return ncclSuccess;
 }
 

@@ -26,7 +26,9 @@ constexpr std::array<std::string_view, NCCL_NUM_ALGORITHMS> algorithms{"tree",  
 constexpr std::array<std::string_view, NCCL_NUM_PROTOCOLS> protocols{"ll", "ll128", "simple"};
 constexpr std::array<std::string_view, 10> columns{"collective_type", "min_bytes", "max_bytes", "algorithm",  "protocol",
                                                    "channels",        "nNodes",    "nRanks",    "numPipeOps", "regBuff"};
-constexpr size_t needed = 8;  // columns; the last two may be absent
+constexpr size_t needed = 8;                    // columns; the last two may be absent
+constexpr int64_t most_channels = 64;           // MAXCHANNELS from 2.25 on; NCCL keeps the number in eight bits before it limits it
+constexpr std::uintmax_t most_bytes = 1 << 20;  // of a file: some 30000 rules, all of which a call may look at
 constexpr std::string_view blanks = " \t\r";
 
 struct Field {
@@ -46,6 +48,14 @@ std::vector<Field> fields_of(std::string_view line) {
   }
 }
 
+/// What a log line may carry of a field.
+std::string shown(std::string_view text) {
+  constexpr size_t most = 40;
+  std::string printable(text.substr(0, most));
+  for (char& c : printable) c = c >= ' ' && c <= '~' ? c : '?';
+  return text.size() > most ? printable + "…" : printable;
+}
+
 /// A line's fields, read one after the other.
 class Line {
  public:
@@ -61,7 +71,7 @@ class Line {
   Result<int> word(size_t i, const std::array<std::string_view, Count>& words) const {
     const auto found = std::find(words.begin(), words.end(), fields_[i].text);
     if (found != words.end()) return static_cast<int>(found - words.begin());
-    const std::string_view near = nearest(fields_[i].text, words);
+    const std::string_view near = nearest(fields_[i].text.substr(0, 40), words);
     return wrong(i, fmt::format("one of {}{}", fmt::join(words, ", "), near.empty() ? "" : fmt::format("; perhaps {}", near)));
   }
   Result<uint64_t> bytes(size_t i) const {
@@ -79,7 +89,7 @@ class Line {
 
  private:
   Error wrong(size_t i, const std::string& right) const {
-    return error(fields_[i].column, fmt::format("{} is \"{}\", must be {}", columns[i], fields_[i].text, right));
+    return error(fields_[i].column, fmt::format("{} is \"{}\", must be {}", columns[i], shown(fields_[i].text), right));
   }
 
   std::string_view file_;
@@ -101,7 +111,7 @@ Result<TunerRule> rule_of(const Line& line) {
     return line.error(line.field(2).column, fmt::format("max_bytes {} is less than min_bytes {}", rule.most_bytes, rule.least_bytes));
   rule.algorithm = GYRE_TRY(line.word(3, algorithms));
   rule.protocol = GYRE_TRY(line.word(4, protocols));
-  rule.channels = static_cast<int>(std::max<int64_t>(0, GYRE_TRY(line.number(5))));
+  rule.channels = static_cast<int>(std::max<int64_t>(0, GYRE_TRY(line.number(5, most_channels))));
   rule.nodes = GYRE_TRY(line.number(6));
   rule.ranks = GYRE_TRY(line.number(7));
   rule.operations = GYRE_TRY(line.number(8));
@@ -118,13 +128,15 @@ TunerFile read(const std::string& path) {
   std::error_code none;
   if (std::filesystem::exists(path, none) && !std::filesystem::is_regular_file(path, none))  // it might have no end
     return refused("no regular file");
+  if (const auto bytes = std::filesystem::file_size(path, none); !none && bytes > most_bytes)
+    return refused(fmt::format("{} bytes, must be {} at most", bytes, most_bytes));
   errno = 0;
   std::ifstream in(path, std::ios::binary);
   std::ostringstream text;
   text << in.rdbuf();
   // Of an empty file nothing is written, which fails, too.
   if (!in.is_open() || in.bad() || (!text && errno != 0)) return refused(errno == 0 ? "can't be read" : errno_text(errno));
-  return {parse_tuner_rules(text.str(), path), fnv1a(text.str())};
+  return {parse_tuner_rules(text.view(), path), fnv1a(text.view())};
 }
 
 }  // namespace
@@ -134,8 +146,11 @@ Result<std::vector<TunerRule>> parse_tuner_rules(std::string_view text, std::str
   std::vector<TunerRule> rules;
   for (size_t number = 1; !text.empty(); ++number) {
     const size_t end = std::min(text.find('\n'), text.size());
-    auto fields = fields_of(text.substr(0, end));
+    const std::string_view line = text.substr(0, end);
+    auto fields = fields_of(line);
     text.remove_prefix(std::min(end + 1, text.size()));
+    if (const size_t cr = line.find('\r'); cr != line.npos && cr + 1 < line.size())
+      return Line(file, number, {}).error(cr + 1, "a carriage return in mid line; lines end with a newline");
     const std::string_view first = fields.front().text;
     if ((first.empty() && fields.size() == 1) || first.starts_with('#') || first == columns.front()) continue;
     rules.push_back(GYRE_TRY(rule_of(Line(file, number, std::move(fields)))));

@@ -2,8 +2,8 @@
 //
 //   collective_type,min_bytes,max_bytes,algorithm,protocol,channels,nNodes,nRanks[,numPipeOps[,regBuff]]
 //
-// where bounds are inclusive, -1 channels are NCCL's own number, and -1 in what follows is any. The first line that fits, and whose
-// algorithm and protocol the communicator has, wins. Unlike there, a wrong word or number is an error with its line and column.
+// where bounds are inclusive, channels go to 64, -1 of them are NCCL's own number, and -1 in what follows is any. The first line that fits,
+// and whose algorithm and protocol the communicator has, wins. Unlike there, a wrong word or number is an error with its line and column.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -27,6 +27,7 @@ struct TunerRule {
 
 /// The rules of a text; `file` is its name, for errors.
 Result<std::vector<TunerRule>> parse_tuner_rules(std::string_view text, std::string_view file);
+/// What a file has, or why it can't be used.
 struct TunerFile {
   Result<std::vector<TunerRule>> rules;
   uint64_t hash = 0;  ///< of its bytes, which peers compare; 0: no file

@@ -1,5 +1,10 @@
 // The sending side of connections in the making: receivers that are lost on the way, or say what they should not.
+#include <cstdlib>
+#include <fstream>
+
+#include "plugin/tuner_rules.h"
 #include "test/plugin/by_hand.h"
+#include "test/plugin/folder.h"
 
 using namespace gyre;
 using namespace gyre::plugin;
@@ -34,12 +39,25 @@ TEST_CASE("connect: a receiver that is lost on the way is an error") {
 }
 
 TEST_CASE("connect: a receiver whose GYRE_TUNER_FILE has other rules is refused by name") {
+  const test::Folder folder;
+  const std::string path = folder / "rules.csv";
+  std::ofstream(path) << "allreduce,0,8,ring,ll,-1,-1,-1\n";
+  const bool here = GENERATE(true, false);
+  if (here) ::setenv("GYRE_TUNER_FILE", path.c_str(), 1);
   Host from;
-  HandReceiver receiver(from);
-  receiver.offer(1U << static_cast<uint32_t>(peer_network), 42);
-  REQUIRE(receiver.fails());
-  CHECK(contains(receiver.error, "by hand"));
-  CHECK(contains(receiver.error, "its GYRE_TUNER_FILE is not the same as here"));
+  from.context();
+  ::unsetenv("GYRE_TUNER_FILE");
+  const uint64_t hash = tuner_file(path).hash;
+  {
+    HandReceiver same(from);
+    same.offer(1U << static_cast<uint32_t>(peer_network), here ? hash : 0);
+    REQUIRE(heard(same.control, [&] { same.poll(); })->kind == static_cast<uint32_t>(plugin::Word::attempt));
+  }
+  HandReceiver other(from);
+  other.offer(1U << static_cast<uint32_t>(peer_network), here ? 0 : hash);
+  REQUIRE(other.fails());
+  CHECK(contains(other.error, "by hand"));
+  CHECK(contains(other.error, "its GYRE_TUNER_FILE is not the same as here"));
 }
 
 TEST_CASE("connect: what a receiver says out of turn, or what can't be read, is an error") {

@@ -113,18 +113,21 @@ static void open_tuners(void* library) {
   }
   {
     TUNER(5);
+    context = NULL;
     EXPECT(t->init(&context, 7, 8, 2, print_line, NULL, NULL) == ncclSuccess && context != NULL, "tuner 5");
     TUNE(5, 1, &channels);
     EXPECT(t->finalize(context) == ncclSuccess, "tuner 5");
   }
   {
     TUNER(4);
+    context = NULL;
     EXPECT(t->init(8, 2, print_line, &context) == ncclSuccess && context != NULL, "tuner 4");
     TUNE(4, 0, &channels);
     EXPECT(t->destroy(context) == ncclSuccess, "tuner 4");
   }
   {
     TUNER(3);
+    context = NULL;
     EXPECT(t->init(8, 2, print_line, &context) == ncclSuccess && context != NULL, "tuner 3");
     TUNE(3, &channels);
     EXPECT(t->destroy(context) == ncclSuccess, "tuner 3");
@@ -132,6 +135,7 @@ static void open_tuners(void* library) {
   int algorithm = NCCL_ALGO_UNDEF, protocol = NCCL_PROTO_UNDEF, channels = 0;
   {
     TUNER(2);
+    context = NULL;
     EXPECT(t->init(8, 2, print_line, &context) == ncclSuccess && context != NULL, "tuner 2");
     EXPECT(t->getCollInfo(context, ncclFuncAllReduce, 1024, 0, 0, 1, &algorithm, &protocol, &channels) == ncclSuccess, "tuner 2");
     EXPECT(t->destroy(context) == ncclSuccess, "tuner 2");

@@ -43,6 +43,7 @@ struct TunerAnswer {
 };
 
 constexpr const char* tree_then_ring =
+    "allreduce,0,1024,ring,ll,7,-1,-1,3\n"
     "allreduce,0,1024,tree,ll,4,2,8\n"
     "allreduce,0,4096,ring,simple,-1,-1,-1\n"
     "allreduce,0,4096,ring,ll,6,-1,-1,-1,1\n"
@@ -64,7 +65,7 @@ TEST_CASE("a chosen entry costs nothing, all others stay, and channels are set w
   const WrittenRules file(tree_then_ring);
   void* context = rim.stale;
   REQUIRE(ncclTunerPlugin_v6.init(&context, 1, 8, 2, keep_line, nullptr, nullptr) == ncclSuccess);
-  CHECK(logged().back().text == "NET/gyre: tuner: 6 of 6 rules in " + file.path + " are for 8 ranks on 2 nodes");
+  CHECK(logged().back().text == "NET/gyre: tuner: 7 of 7 rules in " + file.path + " are for 8 ranks on 2 nodes");
   const auto ask = [&](TunerAnswer& answer, ncclFunc_t collective, size_t bytes, int registered = 0) {
     return ncclTunerPlugin_v6.getCollInfo(context, collective, bytes, 1, answer.table(), NCCL_NUM_ALGORITHMS, NCCL_NUM_PROTOCOLS,
                                           registered, &answer.channels);
@@ -94,26 +95,32 @@ TEST_CASE("a chosen entry costs nothing, all others stay, and channels are set w
 TEST_CASE("every version of the tuner chooses by the same rules, as far as it is told") {
   const Rim rim;
   const WrittenRules file(tree_then_ring);
-  TunerAnswer answer;
+  TunerAnswer answer, fused;
   void* context = rim.stale;
   SECTION("5") {
     REQUIRE(ncclTunerPlugin_v5.init(&context, 1, 8, 2, keep_line, nullptr, nullptr) == ncclSuccess);
     CHECK(ncclTunerPlugin_v5.getCollInfo(context, ncclFuncAllReduce, 8, 1, answer.table(), 7, 3, 0, &answer.channels) == ncclSuccess);
+    CHECK(ncclTunerPlugin_v5.getCollInfo(context, ncclFuncAllReduce, 8, 3, fused.table(), 7, 3, 0, &fused.channels) == ncclSuccess);
     CHECK(ncclTunerPlugin_v5.finalize(context) == ncclSuccess);
   }
   SECTION("4") {
     REQUIRE(ncclTunerPlugin_v4.init(8, 2, keep_line, &context) == ncclSuccess);
     CHECK(ncclTunerPlugin_v4.getCollInfo(context, ncclFuncAllReduce, 8, 1, answer.table(), 7, 3, 0, &answer.channels) == ncclSuccess);
+    CHECK(ncclTunerPlugin_v4.getCollInfo(context, ncclFuncAllReduce, 8, 3, fused.table(), 7, 3, 0, &fused.channels) == ncclSuccess);
     CHECK(ncclTunerPlugin_v4.destroy(context) == ncclSuccess);
   }
   SECTION("3") {
     REQUIRE(ncclTunerPlugin_v3.init(8, 2, keep_line, &context) == ncclSuccess);
     CHECK(ncclTunerPlugin_v3.getCollInfo(context, ncclFuncAllReduce, 8, 1, answer.table(), 6, 3, &answer.channels) == ncclSuccess);
+    CHECK(ncclTunerPlugin_v3.getCollInfo(context, ncclFuncAllReduce, 8, 3, fused.table(), 6, 3, &fused.channels) == ncclSuccess);
     CHECK(ncclTunerPlugin_v3.destroy(context) == ncclSuccess);
   }
   CHECK(answer.cost(NCCL_ALGO_TREE, NCCL_PROTO_LL) == 0);
   CHECK(answer.touched() == 1);
   CHECK(answer.channels == 4);
+  CHECK(fused.cost(NCCL_ALGO_RING, NCCL_PROTO_LL) == 0);
+  CHECK(fused.touched() == 1);
+  CHECK(fused.channels == 7);
 }
 
 TEST_CASE("before 2.22 rules choose what every communicator has, and nothing else") {
@@ -121,27 +128,30 @@ TEST_CASE("before 2.22 rules choose what every communicator has, and nothing els
   const WrittenRules file(tree_then_ring);
   void* context = rim.stale;
   REQUIRE(ncclTunerPlugin_v2.init(8, 2, keep_line, &context) == ncclSuccess);
-  const auto ask = [&](ncclFunc_t collective, size_t bytes) {
+  const auto ask = [&](ncclFunc_t collective, size_t bytes, int operations = 1) {
     int algorithm = NCCL_ALGO_UNDEF, protocol = NCCL_PROTO_UNDEF, channels = 0;
-    CHECK(ncclTunerPlugin_v2.getCollInfo(context, collective, bytes, 1, 1, 1, &algorithm, &protocol, &channels) == ncclSuccess);
+    CHECK(ncclTunerPlugin_v2.getCollInfo(context, collective, bytes, 0, 0, operations, &algorithm, &protocol, &channels) == ncclSuccess);
     return std::tuple(algorithm, protocol, channels);
   };
   CHECK(ask(ncclFuncAllReduce, 8) == std::tuple(NCCL_ALGO_TREE, NCCL_PROTO_LL, 4));
   CHECK(ask(ncclFuncAllReduce, 2000) == std::tuple(NCCL_ALGO_RING, NCCL_PROTO_SIMPLE, 0));
   CHECK(ask(ncclFuncAllReduce, 5000) == std::tuple(NCCL_ALGO_UNDEF, NCCL_PROTO_UNDEF, 0));
+  CHECK(ask(ncclFuncAllReduce, 8, 3) == std::tuple(NCCL_ALGO_RING, NCCL_PROTO_LL, 7));
   CHECK(ask(ncclFuncBroadcast, 1) == std::tuple(NCCL_ALGO_RING, NCCL_PROTO_LL, 5));
   CHECK(ncclTunerPlugin_v2.destroy(context) == ncclSuccess);
 
   // 2.19 and 2.20 do not even say who asks: rules of a number of ranks or nodes are left out.
-  const auto ask_v1 = [&](size_t bytes) {
+  const auto ask_v1 = [&](size_t bytes, int operations = 1) {
     int algorithm = NCCL_ALGO_UNDEF, protocol = NCCL_PROTO_UNDEF, channels = 0;
-    CHECK(ncclTunerPlugin_v1.getCollInfo(ncclFuncAllReduce, bytes, 1, 1, 1, &algorithm, &protocol, &channels) == ncclSuccess);
+    CHECK(ncclTunerPlugin_v1.getCollInfo(ncclFuncAllReduce, bytes, 0, 0, operations, &algorithm, &protocol, &channels) == ncclSuccess);
     return std::tuple(algorithm, protocol, channels);
   };
   CHECK(ask_v1(8) == std::tuple(NCCL_ALGO_UNDEF, NCCL_PROTO_UNDEF, 0));  // no init yet
+  CHECK(ncclTunerPlugin_v1.destroy() == ncclSuccess);                    // nor a log to end
   REQUIRE(ncclTunerPlugin_v1.init(8, 2, keep_line) == ncclSuccess);
   REQUIRE(ncclTunerPlugin_v1.init(4, 1, keep_line) == ncclSuccess);
   CHECK(ask_v1(8) == std::tuple(NCCL_ALGO_RING, NCCL_PROTO_SIMPLE, 0));
+  CHECK(ask_v1(8, 3) == std::tuple(NCCL_ALGO_RING, NCCL_PROTO_LL, 0));  // 2.19 would take channels that it does not have
   CHECK(ncclTunerPlugin_v1.destroy() == ncclSuccess);
   CHECK(ask_v1(8) == std::tuple(NCCL_ALGO_RING, NCCL_PROTO_SIMPLE, 0));  // the other communicator's
   CHECK(ncclTunerPlugin_v1.destroy() == ncclSuccess);

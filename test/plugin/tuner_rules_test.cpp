@@ -89,8 +89,10 @@ TEST_CASE("a wrong field is an error that says where it is and what is right") {
   CHECK(rules_error("reduce,0,18446744073709551616,ring,ll,-1,-1,-1") ==
         "rules.csv:1:10: max_bytes is \"18446744073709551616\", must be a number of bytes");
   CHECK(rules_error("reduce,9,8,ring,ll,-1,-1,-1") == "rules.csv:1:10: max_bytes 8 is less than min_bytes 9");
-  CHECK(rules_error("reduce,0,8,ring,ll,-2,-1,-1") == "rules.csv:1:20: channels is \"-2\", must be -1, or a number up to 2147483647");
-  CHECK(rules_error("reduce,0,8,ring,ll,2147483648,-1,-1").starts_with("rules.csv:1:20: channels is \"2147483648\""));
+  CHECK(rules_error("reduce,0,8,ring,ll,-2,-1,-1") == "rules.csv:1:20: channels is \"-2\", must be -1, or a number up to 64");
+  CHECK(rules_error("reduce,0,8,ring,ll,65,-1,-1") == "rules.csv:1:20: channels is \"65\", must be -1, or a number up to 64");
+  CHECK(rules_error("reduce,0,8,ring,ll,64,-1,-1").empty());
+  CHECK(rules_error("reduce,0,8,ring,ll,1,2147483648,-1").starts_with("rules.csv:1:22: nNodes is \"2147483648\""));
   CHECK(rules_error("reduce,0,8,ring,ll,1,two,-1").starts_with("rules.csv:1:22: nNodes is \"two\""));
   CHECK(rules_error("reduce,0,8,ring,ll,1,2,").starts_with("rules.csv:1:24: nRanks is \"\""));
   CHECK(rules_error("reduce,0,8,ring,ll,1,2,8,x").starts_with("rules.csv:1:26: numPipeOps is \"x\""));
@@ -98,7 +100,10 @@ TEST_CASE("a wrong field is an error that says where it is and what is right") {
   CHECK(rules_error("reduce,0,8,ring,ll,1,2").starts_with("rules.csv:1:22: 7 fields, must be 8 to 10: collective_type,min_bytes,"));
   CHECK(rules_error("reduce,0,8,ring,ll,1,2,8,1,0,5").starts_with("rules.csv:1:30: 11 fields, must be 8 to 10: "));
   CHECK(rules_error("reduce").starts_with("rules.csv:1:1: 1 fields"));
-  CHECK(rules_error(std::string("\0\xff,,,,,,,", 9)).starts_with("rules.csv:1:1: collective_type is "));
+  CHECK(rules_error(std::string("\0\xff,,,,,,,", 9)).starts_with("rules.csv:1:1: collective_type is \"??\", must be"));
+  CHECK(rules_error(std::string(1000, 'x') + ",,,,,,,").starts_with("rules.csv:1:1: collective_type is \"" + std::string(40, 'x') + "…\""));
+  CHECK(rules_error("# by an old editor\rreduce,0,8,ring,ll,1,2,8\r") ==
+        "rules.csv:1:19: a carriage return in mid line; lines end with a newline");
 }
 
 TEST_CASE("a file of rules is read once in a process, and one that can't be read is an error that names it") {
@@ -118,6 +123,9 @@ TEST_CASE("a file of rules is read once in a process, and one that can't be read
   REQUIRE(tuner_file(written("empty", "")).rules);
   CHECK(tuner_file(folder / "empty").rules->empty());
   CHECK(tuner_file(folder / "empty").hash != 0);
+  const auto& large = tuner_file(written("large", std::string((1 << 20) + 1, '#').c_str()));
+  REQUIRE_FALSE(large.rules);
+  CHECK(large.rules.error().what == "GYRE_TUNER_FILE=" + (folder / "large") + ": 1048577 bytes, must be 1048576 at most");
   for (const auto& [name, why] : {std::pair{"absent", "No such file or directory"}, {"", "no regular file"}}) {
     const auto& refused = tuner_file(folder / name);
     REQUIRE_FALSE(refused.rules);

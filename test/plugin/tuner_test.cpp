@@ -79,3 +79,23 @@ TEST_CASE("a rule whose algorithm and protocol a communicator lacks is passed ov
   CHECK(tuner.choose(call, {costs.all.data(), 6, 1}) == nullptr);
   CHECK(tuner.choose(call, {costs.all.data(), 0, 0}) == nullptr);
 }
+
+TEST_CASE("channels stay NCCL's where it goes by CollNet and would take a number that it does not have") {
+  const auto rules = tuner_rules(
+      "allreduce,0,1,nvls,simple,1,-1,-1\n"
+      "allreduce,2,2,collnet_direct,simple,2,-1,-1\n"
+      "allreduce,3,3,collnet_chain,simple,3,-1,-1\n"
+      "allreduce,4,4,nvls_tree,simple,4,-1,-1\n");
+  Costs costs;
+  const auto channels = [&](int64_t nodes, uint64_t bytes) {
+    const Tuner tuner(rules, 8, nodes);
+    const TunerRule* rule = tuner.choose({ncclFuncAllReduce, bytes, 1}, costs.table());
+    REQUIRE(rule != nullptr);
+    return rule->channels;
+  };
+  CHECK(channels(1, 1) == 1);
+  CHECK(channels(2, 1) == 0);
+  CHECK(channels(1, 2) == 0);
+  CHECK(channels(1, 3) == 0);
+  CHECK(channels(2, 4) == 4);
+}

@@ -67,8 +67,8 @@ class Line {
   size_t size() const { return fields_.size(); }
   const Field& field(size_t i) const { return fields_[i]; }
 
-  template <size_t Count>
-  Result<int> word(size_t i, const std::array<std::string_view, Count>& words) const {
+  template <size_t count>
+  Result<int> word(size_t i, const std::array<std::string_view, count>& words) const {
     const auto found = std::find(words.begin(), words.end(), fields_[i].text);
     if (found != words.end()) return static_cast<int>(found - words.begin());
     const std::string_view near = nearest(fields_[i].text.substr(0, 40), words);

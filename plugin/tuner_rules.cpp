@@ -5,14 +5,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <filesystem>
-#include <fstream>
 #include <limits>
 #include <map>
 #include <mutex>
-#include <sstream>
 
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/text.h"
 
@@ -26,9 +23,9 @@ constexpr std::array<std::string_view, NCCL_NUM_ALGORITHMS> algorithms{"tree",  
 constexpr std::array<std::string_view, NCCL_NUM_PROTOCOLS> protocols{"ll", "ll128", "simple"};
 constexpr std::array<std::string_view, 10> columns{"collective_type", "min_bytes", "max_bytes", "algorithm",  "protocol",
                                                    "channels",        "nNodes",    "nRanks",    "numPipeOps", "regBuff"};
-constexpr size_t needed = 8;                    // columns; the last two may be absent
-constexpr int64_t most_channels = 64;           // MAXCHANNELS from 2.25 on; NCCL keeps the number in eight bits before it limits it
-constexpr std::uintmax_t most_bytes = 1 << 20;  // of a file: some 30000 rules, all of which a call may look at
+constexpr size_t needed = 8;            // columns; the last two may be absent
+constexpr int64_t most_channels = 64;   // MAXCHANNELS from 2.25 on; NCCL keeps the number in eight bits before it limits it
+constexpr size_t most_bytes = 1 << 20;  // of a file: some 30000 rules, all of which a call may look at
 constexpr std::string_view blanks = " \t\r";
 
 struct Field {
@@ -122,21 +119,9 @@ Result<TunerRule> rule_of(const Line& line) {
 constexpr uint64_t unreadable = 1;
 
 TunerFile read(const std::string& path) {
-  const auto refused = [&](std::string_view why) {
-    return TunerFile{Error{Code::invalid_argument, fmt::format("GYRE_TUNER_FILE={}: {}", path, why)}, unreadable};
-  };
-  std::error_code none;
-  if (std::filesystem::exists(path, none) && !std::filesystem::is_regular_file(path, none))  // it might have no end
-    return refused("no regular file");
-  if (const auto bytes = std::filesystem::file_size(path, none); !none && bytes > most_bytes)
-    return refused(fmt::format("{} bytes, must be {} at most", bytes, most_bytes));
-  errno = 0;
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  // Of an empty file nothing is written, which fails, too.
-  if (!in.is_open() || in.bad() || (!text && errno != 0)) return refused(errno == 0 ? "can't be read" : errno_text(errno));
-  return {parse_tuner_rules(text.view(), path), fnv1a(text.view())};
+  const auto text = read_file(path, most_bytes);
+  if (!text) return {Error{Code::invalid_argument, fmt::format("GYRE_TUNER_FILE={}: {}", path, text.error().what)}, unreadable};
+  return {parse_tuner_rules(*text, path), fnv1a(*text)};
 }
 
 }  // namespace

@@ -15,8 +15,8 @@
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/net_sysfs.h"
 #include "transport/net_filter.h"
-#include "transport/net_sysfs.h"
 
 namespace gyre::transport {
 namespace {

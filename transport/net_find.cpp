@@ -6,8 +6,8 @@
 #include <fstream>
 
 #include "base/log.h"
+#include "base/net_sysfs.h"
 #include "transport/net_device.h"
-#include "transport/net_sysfs.h"
 #include "transport/ucx_devices.h"
 #include "transport/verbs/devices.h"
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "base/net_sysfs.h"
 #include "transport/loopback.h"
 #include "transport/net_filter.h"
-#include "transport/net_sysfs.h"
 #include "transport/posted_fifo.h"
 #include "transport/shm.h"
 #include "transport/tcp.h"

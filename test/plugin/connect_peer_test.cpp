@@ -3,8 +3,8 @@
 #include <fstream>
 
 #include "plugin/tuner_rules.h"
+#include "test/folder.h"
 #include "test/plugin/by_hand.h"
-#include "test/plugin/folder.h"
 
 using namespace gyre;
 using namespace gyre::plugin;

@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "test/catch.h"
-#include "test/plugin/folder.h"
+#include "test/folder.h"
 #include "test/text.h"
 
 using namespace gyre;

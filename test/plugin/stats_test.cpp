@@ -9,7 +9,7 @@
 
 #include "base/log.h"
 #include "test/catch.h"
-#include "test/plugin/folder.h"
+#include "test/folder.h"
 #include "test/plugin/to_peer.h"
 #include "test/text.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "test/catch.h"
-#include "test/plugin/folder.h"
+#include "test/folder.h"
 #include "test/plugin/rim.h"
 
 using namespace gyre;

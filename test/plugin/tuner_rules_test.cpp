@@ -3,7 +3,7 @@
 #include <fstream>
 
 #include "test/catch.h"
-#include "test/plugin/folder.h"
+#include "test/folder.h"
 
 using namespace gyre;
 using namespace gyre::plugin;

@@ -4,8 +4,8 @@
 
 #include <charconv>
 
+#include "base/net_sysfs.h"
 #include "transport/net_filter.h"
-#include "transport/net_sysfs.h"
 #include "transport/verbs.h"
 #include "transport/verbs/rail.h"
 

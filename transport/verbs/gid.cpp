@@ -7,8 +7,9 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <optional>
+
+#include "base/sysfs.h"
 
 namespace gyre::transport::verbs {
 namespace {
@@ -24,12 +25,7 @@ std::optional<int> number(std::string_view text) {
   return error == std::errc{} && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
 }
 
-std::string first_line(const std::filesystem::path& file) {
-  std::string line;
-  std::ifstream stream(file);
-  std::getline(stream, line);
-  return line;
-}
+using sysfs::first_line;
 
 /// As 128 bits: of IPv4 the mapped ones.
 struct Prefix {

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "base/net_sysfs.h"
 #include "base/text.h"
-#include "transport/net_sysfs.h"
 
 namespace gyre::transport::verbs {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace gyre::transport::sysfs {
+namespace gyre::sysfs {
 
 struct RdmaPort {
   bool exists = false;
@@ -29,4 +29,4 @@ struct Interface {
 };
 Interface interface(const std::filesystem::path& root, const std::string& name);
 
-}  // namespace gyre::transport::sysfs
+}  // namespace gyre::sysfs

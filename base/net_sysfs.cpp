@@ -1,35 +1,20 @@
-#include "transport/net_sysfs.h"
+#include "base/net_sysfs.h"
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <fstream>
 #include <regex>
 #include <utility>
 
-namespace gyre::transport::sysfs {
+#include "base/sysfs.h"
+
+namespace gyre::sysfs {
 namespace {
 
 namespace fs = std::filesystem;
 
 /// Above it a speed is junk, such as a driver's -1 printed without its sign.
 constexpr double max_mbit_per_s = 1e8;
-
-/// The first line. Empty: there is none, or reading it failed, as for the speed of an interface that is down.
-std::string first_line(const fs::path& file) {
-  std::string line;
-  std::ifstream in(file);
-  std::getline(in, line);
-  return line;
-}
-
-std::vector<fs::path> entries_of(const fs::path& folder) {
-  std::vector<fs::path> entries;
-  std::error_code error;
-  for (fs::directory_iterator i(folder, error), end; !error && i != end; i.increment(error)) entries.push_back(i->path());
-  std::ranges::sort(entries, {}, [](const fs::path& p) { return std::pair(p.filename().native().size(), p.filename().native()); });
-  return entries;
-}
 
 /// Where a device link leads, or the nearest PCI function above it: a virtio NIC's own folder is below that.
 std::string pci_function(const fs::path& link) {
@@ -70,8 +55,8 @@ std::vector<std::string> interfaces_of(const fs::path& device, int port) {
   const auto add = [&](const std::string& name) {
     if (!name.empty() && std::ranges::find(names, name) == names.end()) names.push_back(name);
   };
-  for (const auto& gid : entries_of(device / "ports" / std::to_string(port) / "gid_attrs/ndevs")) add(first_line(gid));
-  for (const auto& net : entries_of(device / "device/net")) {
+  for (const auto& gid : entries(device / "ports" / std::to_string(port) / "gid_attrs/ndevs")) add(first_line(gid));
+  for (const auto& net : entries(device / "device/net")) {
     auto id = first_line(net / "dev_id");
     if (id.starts_with("0x")) id.erase(0, 2);
     if (std::max(whole_number(first_line(net / "dev_port"), 10), whole_number(id, 16)) == port - 1) add(net.filename());
@@ -83,8 +68,8 @@ std::vector<std::string> interfaces_of(const fs::path& device, int port) {
 
 std::vector<std::pair<std::string, int>> rdma_ports(const fs::path& root) {
   std::vector<std::pair<std::string, int>> ports;
-  for (const auto& device : entries_of(root / "class/infiniband"))
-    for (const auto& port : entries_of(device / "ports"))
+  for (const auto& device : entries(root / "class/infiniband"))
+    for (const auto& port : entries(device / "ports"))
       if (const int number = whole_number(port.filename(), 10); number > 0 && number <= UINT8_MAX)
         ports.emplace_back(device.filename(), number);
   return ports;
@@ -112,4 +97,4 @@ Interface interface(const fs::path& root, const std::string& name) {
   return {pci_function(folder / "device"), hex_digits(first_line(folder / "address"), 12), speed(first_line(folder / "speed"), 1)};
 }
 
-}  // namespace gyre::transport::sysfs
+}  // namespace gyre::sysfs

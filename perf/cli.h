@@ -28,6 +28,7 @@ Subcommand add_fit(CLI::App&);
 Subcommand add_regret(CLI::App&);
 Subcommand add_model(CLI::App&);
 Subcommand add_explain(CLI::App&);
+Subcommand add_topo(CLI::App&);
 Subcommand add_net(CLI::App&);
 Subcommand add_compare(CLI::App&);
 Subcommand add_report(CLI::App&);

@@ -86,6 +86,14 @@ struct ReportCommand {
 /// Draws results: a page, or the pictures alone.
 int report(const ReportCommand&, const Config&);
 
+struct TopoCommand {
+  std::string root;  ///< empty: this machine
+  std::string xml;   ///< empty: none
+  std::string dump;  ///< empty: no file is written
+};
+/// Shows the hardware of a machine.
+int show_topology(const TopoCommand&, const Config&);
+
 struct NetCommand {
   std::string plugin;        ///< a path, or a name for the system's search
   std::optional<int> table;  ///< --version N; none: the newest that the plugin has

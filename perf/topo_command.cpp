@@ -1,0 +1,66 @@
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <fstream>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "perf/commands.h"
+#include "perf/topology_text.h"
+#include "topo/discover.h"
+#include "topo/nccl_xml.h"
+
+namespace gyre::perf {
+namespace {
+
+constexpr size_t most_bytes = 64 << 20;  // of a file; the largest machines take some 100 KiB
+
+// `named`: what named the file.
+Result<topo::Topology> from_file(const std::string& named, const std::string& path) {
+  const auto text = read_file(path, most_bytes);
+  if (!text) return Error{text.error().code, fmt::format("{} {}: {}", named, path, text.error().what)};
+  auto topology = topo::read_nccl_xml(*text);
+  if (!topology) return Error{topology.error().code, fmt::format("{} {}:{}", named, path, topology.error().what)};
+  return topology;
+}
+
+struct Source {
+  topo::Topology topology;
+  std::string name;
+};
+
+// A flag first, then NCCL's own variable, then this machine.
+Result<Source> source_of(const TopoCommand& command) {
+  const char* const file = std::getenv("NCCL_TOPO_FILE");
+  if (!command.xml.empty()) return Source{GYRE_TRY(from_file("--xml", command.xml)), command.xml};
+  if (!command.root.empty()) return Source{GYRE_TRY(topo::discover(command.root)), command.root};
+  if (file != nullptr && *file != '\0') return Source{GYRE_TRY(from_file("NCCL_TOPO_FILE", file)), fmt::format("NCCL_TOPO_FILE {}", file)};
+  return Source{GYRE_TRY(topo::discover("/")), "this machine"};
+}
+
+Status run(const TopoCommand& command) {
+  const Source source = GYRE_TRY(source_of(command));
+  const topo::Topology& topology = source.topology;
+  if (!command.dump.empty()) {
+    std::ofstream file(command.dump);
+    file << topo::write_nccl_xml(topology);
+    file.close();
+    if (!file) return Error{Code::system, fmt::format("--dump {}: {}", command.dump, errno_text(errno))};
+  }
+  const auto counted = [](size_t number, std::string_view noun) { return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s"); };
+  fmt::print("{}: {}, {}, {}\n\n{}", source.name, counted(topology.all<topo::Numa>().size(), "NUMA node"),
+             counted(topology.all<topo::Gpu>().size(), "GPU"), counted(topology.all<topo::Nic>().size(), "NIC"), topology_tree(topology));
+  const std::string table = topology_table(topology);
+  if (!table.empty()) fmt::print("\n{}", table);
+  return {};
+}
+
+}  // namespace
+
+int show_topology(const TopoCommand& command, const Config&) {
+  const Status status = run(command);
+  return status ? 0 : complain(status.error());
+}
+
+}  // namespace gyre::perf

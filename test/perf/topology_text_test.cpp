@@ -1,0 +1,63 @@
+#include "perf/topology_text.h"
+
+#include "test/catch.h"
+
+using namespace gyre;
+using namespace gyre::topo;
+
+namespace {
+
+Pci function(uint8_t bus, int lanes) {
+  Pci pci;
+  pci.address = {0, bus, 0, 0};
+  pci.link = {32, lanes, 16};
+  return pci;
+}
+
+}  // namespace
+
+TEST_CASE("GPUs and NICs of which only the class is known have their addresses for names") {
+  const Topology cloud{{{-1, std::nullopt, Numa{}}, {0, function(1, 16), Gpu{}}, {0, function(2, 16), Nic{}}}};
+  CHECK(perf::topology_table(cloud) ==
+        R"(                  GPU 0000:01:00.0  NIC 0000:02:00.0
+GPU 0000:01:00.0                 X               PHB
+NIC 0000:02:00.0               PHB                 X
+
+ways to other machines, best first
+GPU 0000:01:00.0  unknown: a NIC without a port
+)");
+}
+
+TEST_CASE("a machine is shown as a tree and as a table of distances") {
+  Topology machine;
+  machine.parts.push_back({-1, std::nullopt, Numa{0, "ff", "x86_64", "GenuineIntel", 6, 143}});
+  machine.parts.push_back({0, function(1, 16), Switch{}});
+  machine.parts.push_back({1, function(2, 16), Gpu{0, 90, {{PciAddress{0, 4, 0, 0}, 0, 4}}, 0, 0}});
+  machine.parts.push_back({1, function(3, 8), Nic{{{"mlx5_0", 1, 400, 7, true, true}, {"mlx5_0", 2, 0, 7, true, false}}}});
+  machine.parts.push_back({0, function(4, 0), Gpu{1, 0, {{PciAddress{0, 2, 0, 0}, 0, 4}}, 1, 450e9}});
+  machine.parts.push_back({-1, std::nullopt, Numa{1, "", "", "", 0, 0}});
+  machine.parts.push_back({5, std::nullopt, Nic{{{"eth0", 1, 0, 0, false, true}}}});
+  CHECK(perf::topology_tree(machine) ==
+        R"(NUMA node 0, x86_64, GenuineIntel, processors ff
+├─ switch 0000:01:00.0, 63 GB/s (32 GT/s x16)
+│  ├─ GPU 0 0000:02:00.0, 63 GB/s (32 GT/s x16), sm_90, 4 NVLinks to 0000:04:00.0
+│  └─ NIC 0000:03:00.0, 31.5 GB/s (32 GT/s x8 of x16), mlx5_0 400 Gbit/s RDMA, mlx5_0:2 RDMA down
+└─ GPU 1 0000:04:00.0, link unknown, 4 NVLinks to 0000:02:00.0, 1 C2C links of 450 GB/s
+NUMA node 1
+└─ NIC, eth0
+)");
+  CHECK(perf::topology_table(machine) ==
+        R"(             GPU 0     GPU 1    mlx5_0  mlx5_0:2      eth0
+GPU 0            X       NV4       PIX       PIX       SYS
+GPU 1          NV4         X       PHB       PHB       SYS
+mlx5_0         PIX       PHB         X       LOC       SYS
+mlx5_0:2       PIX       PHB       LOC         X       SYS
+eth0           SYS       SYS       SYS       SYS         X
+
+ways to other machines, best first
+GPU 0     mlx5_0 (PIX)  eth0 (SYS)
+GPU 1     mlx5_0 (PHB)  eth0 (SYS)
+)");
+  machine.parts.resize(2);
+  CHECK(perf::topology_table(machine).empty());
+}

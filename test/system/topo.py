@@ -1,0 +1,44 @@
+"""gyre-perf topo: this machine, another's files, and files that are none. See system.py."""
+import os
+import tempfile
+
+from system import check, run, subjects
+
+
+def this_machine():
+    done = run("topo", env={"NCCL_TOPO_FILE": ""}).passed()
+    check(done.out.startswith("this machine: ") and "NUMA node " in done.out, done.story())
+
+
+def what_is_dumped_is_read_back():
+    with tempfile.TemporaryDirectory() as folder:
+        first, second = os.path.join(folder, "first.xml"), os.path.join(folder, "second.xml")
+        shown = run("topo", "--dump", first, env={"NCCL_TOPO_FILE": ""}).passed()
+        run("topo", "--xml", first, "--dump", second).passed()
+        with open(first, encoding="utf-8") as a, open(second, encoding="utf-8") as b:
+            check(a.read() == b.read(), shown.story())
+        named = run("topo", env={"NCCL_TOPO_FILE": first}).passed()
+        check(named.out.startswith(f"NCCL_TOPO_FILE {first}: "), named.story())
+
+
+def files_that_are_none():
+    with tempfile.TemporaryDirectory() as folder:
+        bad = os.path.join(folder, "bad.xml")
+        with open(bad, "w", encoding="utf-8") as file:
+            file.write('<system version="1">\n <cpu numaid="0">\n  <pci/>\n </cpu>\n</system>\n')
+        empty = os.path.join(folder, "empty.xml")
+        with open(empty, "w", encoding="utf-8"):
+            pass
+        run("topo", "--xml", bad).complains(f"--xml {bad}:3:4: busid=")
+        run("topo", env={"NCCL_TOPO_FILE": bad}).complains(f"NCCL_TOPO_FILE {bad}:3:4: ")
+        run("topo", "--xml", "/dev/null").complains("--xml /dev/null: no regular file")
+        run("topo", "--xml", "/dev/zero").complains("--xml /dev/zero: no regular file")
+        run("topo", "--xml", empty).complains(f"--xml {empty}:1:1: ")
+        run("topo", "--xml", folder).complains(f"--xml {folder}: ")
+        run("topo", "--xml", bad + "x").complains("No such file")
+        run("topo", "--root", folder).complains(f"no machine below {folder}")
+        run("topo", "--dump", folder, env={"NCCL_TOPO_FILE": ""}).complains(f"--dump {folder}: ")
+        run("topo", "--root", "/", "--xml", bad).complains("--root", "--xml")
+
+
+subjects([this_machine, what_is_dumped_is_read_back, files_that_are_none])

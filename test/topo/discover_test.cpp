@@ -1,0 +1,232 @@
+// What is found on machines of five kinds.
+#include "topo/discover.h"
+
+#include "test/catch.h"
+#include "test/topo/fake_machine.h"
+
+using namespace gyre;
+using namespace gyre::topo;
+using test::FakeMachine;
+
+namespace {
+
+Topology found(const FakeMachine& machine, std::span<const DriverGpu> driver = {}) {
+  auto topology = discover(machine.root(), driver);
+  REQUIRE(topology);
+  return *std::move(topology);
+}
+const Part& part(const Topology& topology, int index) { return topology.parts[static_cast<size_t>(index)]; }
+const Port& port_of(const Topology& topology, const Way& way) {
+  return std::get<Nic>(part(topology, way.nic).is).ports[static_cast<size_t>(way.port)];
+}
+Distance between(const Topology& topology, int a, int b) {
+  CHECK(path(topology, b, a).distance == path(topology, a, b).distance);
+  return path(topology, a, b).distance;
+}
+DriverGpu driver_gpu(const std::string& address, int index) {
+  DriverGpu told{*parse_pci_address(address), {}};
+  told.gpu.index = index;
+  return told;
+}
+
+}  // namespace
+
+TEST_CASE("a DGX: each GPU goes out by the NIC on its own switch") {
+  const FakeMachine machine;
+  test::make_dgx(machine);
+  const Topology dgx = found(machine);
+  const auto gpus = dgx.all<Gpu>();
+  REQUIRE(gpus.size() == 8);
+  REQUIRE(dgx.all<Nic>().size() == 11);
+  REQUIRE(dgx.all<Switch>().size() == 8);
+  REQUIRE(dgx.all<Numa>().size() == 2);
+  CHECK(std::get<Numa>(dgx.parts[0].is).vendor == "GenuineIntel");
+  CHECK(std::get<Numa>(dgx.parts[0].is).family == 6);
+  CHECK(std::get<Numa>(dgx.parts[0].is).model == 143);
+  CHECK(std::get<Numa>(dgx.parts[0].is).cpus == "00000000,ffffffff");
+  const auto ways = ways_out(dgx);
+  for (size_t gpu = 0; gpu < 8; ++gpu) {
+    CHECK(std::get<Gpu>(part(dgx, gpus[gpu]).is).index == static_cast<int>(gpu));
+    REQUIRE(ways[gpu].size() == 11);
+    const Port& first = port_of(dgx, ways[gpu][0]);
+    CHECK(first.name == "mlx5_" + std::to_string(gpu));
+    CHECK(first.rdma);
+    CHECK(first.gbit_per_s == 400);
+    CHECK(first.guid >> 16 == 0x9c63c0030012);
+    CHECK(ways[gpu][0].path.distance == Distance::one_switch);
+    CHECK(ways[gpu][0].path.bytes_per_s == Approx(63.015e9).epsilon(1e-4));
+    CHECK(ways[gpu][1].path.distance == Distance::host_bridge);
+    CHECK(port_of(dgx, ways[gpu].back()).name == "eno1");
+  }
+  CHECK(between(dgx, gpus[0], gpus[0]) == Distance::same);
+  CHECK(between(dgx, gpus[0], gpus[3]) == Distance::host_bridge);
+  CHECK(between(dgx, gpus[0], gpus[4]) == Distance::system);
+  CHECK(path(dgx, gpus[0], gpus[4]).links == 4);
+  CHECK(nvlinks(dgx, gpus[0], gpus[1]) == 0);
+}
+
+TEST_CASE("a box of two sockets: switches behind a switch, and one NIC for four GPUs") {
+  const FakeMachine machine;
+  machine.x86();
+  machine.numa(0, "0000ffff");
+  machine.numa(1, "ffff0000");
+  for (int socket = 0; socket < 2; ++socket) {
+    const std::string s = std::to_string(socket);
+    const std::string top = "0000:" + s + "0/0000:" + s + "0:01.0/0000:" + s + "1:00.0";
+    machine.bridge("0000:" + s + "0/0000:" + s + "0:01.0", socket);
+    machine.bridge(top, socket);
+    for (int half = 0; half < 2; ++half) {
+      const std::string below = top + "/0000:" + s + "2:0" + std::to_string(half) + ".0";
+      const std::string bus = "/0000:" + s + std::to_string(3 + half);
+      machine.bridge(below, socket);
+      machine.bridge(below + bus + ":00.0", socket);
+      for (int gpu = 0; gpu < 2; ++gpu) {
+        const std::string port = below + bus + ":00.0/0000:" + s + std::to_string(5 + half) + ":0" + std::to_string(gpu) + ".0";
+        machine.bridge(port, socket);
+        machine.gpu(port + "/0000:" + s + std::to_string(7 + half) + ":0" + std::to_string(gpu) + ".0", socket);
+      }
+    }
+    const std::string nic = machine.nic(top + "/0000:" + s + "2:02.0/0000:" + s + "9:00.0", socket);
+    machine.rdma(nic, "mlx5_" + s, "100 Gb/sec (4X EDR)");
+  }
+  const Topology box = found(machine);
+  const auto gpus = box.all<Gpu>();
+  REQUIRE(gpus.size() == 8);
+  REQUIRE(box.all<Switch>().size() == 6);
+  CHECK(between(box, gpus[0], gpus[1]) == Distance::one_switch);
+  CHECK(between(box, gpus[0], gpus[2]) == Distance::switches);
+  CHECK(between(box, gpus[0], gpus[4]) == Distance::system);
+  const auto ways = ways_out(box);
+  for (size_t gpu = 0; gpu < 8; ++gpu) {
+    CHECK(port_of(box, ways[gpu][0]).name == "mlx5_" + std::to_string(gpu / 4));
+    CHECK(ways[gpu][0].path.distance == Distance::switches);
+    CHECK(ways[gpu][1].path.distance == Distance::system);
+  }
+}
+
+TEST_CASE("a flat virtual machine: what is equally near is dealt in turn, and nothing is known of links") {
+  const FakeMachine machine;
+  machine.x86();
+  machine.numa(0, "ff");
+  for (int i = 0; i < 4; ++i) machine.pci("0000:00/0000:00:0" + std::to_string(4 + i) + ".0", {"0x030200", "0x10de", -1, "", 0, 0});
+  for (int i = 0; i < 2; ++i) {
+    const std::string nic = machine.pci("0000:00/0000:00:0" + std::to_string(2 + i) + ".0", {"0x020000", "0x1af4", -1, "", 0, 0});
+    machine.interface(nic + "/virtio" + std::to_string(i), "eth" + std::to_string(i), "-1");  // the folder is below the function's
+  }
+  machine.put("sys/class/net/lo/operstate", "unknown");
+  const Topology vm = found(machine);
+  REQUIRE(vm.all<Gpu>().size() == 4);
+  REQUIRE(vm.all<Nic>().size() == 2);
+  const auto ways = ways_out(vm);
+  for (size_t gpu = 0; gpu < 4; ++gpu) {
+    REQUIRE(ways[gpu].size() == 2);
+    CHECK(port_of(vm, ways[gpu][0]).name == "eth" + std::to_string(gpu % 2));
+    CHECK(port_of(vm, ways[gpu][1]).name == "eth" + std::to_string((gpu + 1) % 2));
+    CHECK(port_of(vm, ways[gpu][0]).gbit_per_s == 0);
+    CHECK(ways[gpu][0].path.distance == Distance::host_bridge);
+    CHECK(ways[gpu][0].path.bytes_per_s == 0);
+  }
+}
+
+TEST_CASE("a laptop: one GPU of NVIDIA's, on a link that lost lanes; what is down is no way out") {
+  const FakeMachine machine;
+  machine.x86();
+  machine.pci("0000:00/0000:00:02.0", {"0x030000", "0x8086", -1, "", 0, 0});
+  machine.bridge("0000:00/0000:00:01.0", -1);
+  machine.pci("0000:00/0000:00:01.0/0000:01:00.0", {"0x030000", "0x10de", -1, "16.0 GT/s PCIe", 8, 4});
+  machine.pci("0000:00/0000:00:01.0/0000:01:00.1", {"0x040300", "0x10de", -1, "16.0 GT/s PCIe", 8, 8});  // its sound
+  machine.interface(machine.pci("0000:00/0000:00:14.3", {"0x028000", "0x8086", -1, "", 0, 0}), "wlan0", "");
+  machine.interface(machine.pci("0000:00/0000:00:1f.6", {"0x020000", "0x8086", -1, "", 0, 0}), "enp0s31f6", "1000", "down");
+  const Topology laptop = found(machine);
+  REQUIRE(laptop.all<Numa>().size() == 1);
+  const auto gpus = laptop.all<Gpu>();
+  REQUIRE(gpus.size() == 1);
+  CHECK(part(laptop, gpus[0]).pci->link.lanes == 4);
+  CHECK(part(laptop, gpus[0]).pci->link.max_lanes == 8);
+  CHECK(part(laptop, gpus[0]).pci->link.gt_per_s == 16);
+  CHECK(part(laptop, part(laptop, gpus[0]).parent).parent == -1);
+  const auto ways = ways_out(laptop);
+  REQUIRE(ways[0].size() == 1);
+  CHECK(port_of(laptop, ways[0][0]).name == "wlan0");
+}
+
+TEST_CASE("a tray like a GB200's: nodes of memory alone are left out, GPUs are joined by switches") {
+  const FakeMachine machine;
+  machine.arm();
+  machine.numa(0, "00,000000ff");
+  machine.numa(1, "00,0000ff00");
+  for (int memory = 2; memory < 6; ++memory) machine.numa(memory, "00,00000000");
+  std::vector<DriverGpu> driver;
+  for (int i = 0; i < 4; ++i) {
+    const std::string domain = std::string(i < 2 ? "00" : "01") + (i % 2 == 0 ? "08" : "09");
+    machine.bridge(domain + ":00/" + domain + ":00:00.0", i / 2);
+    machine.gpu(domain + ":00/" + domain + ":00:00.0/" + domain + ":01:00.0", i / 2);
+    const std::string other = std::string(i < 2 ? "10" : "11") + domain.substr(2);
+    machine.bridge(other + ":00/" + other + ":00:00.0", i / 2);
+    machine.rdma(machine.nic(other + ":00/" + other + ":00:00.0/" + other + ":01:00.0", i / 2), "mlx5_" + std::to_string(i),
+                 "400 Gb/sec (4X NDR)");
+    driver.push_back(driver_gpu(domain + ":01:00.0", 3 - i));  // the driver's order is its own
+    driver.back().gpu.compute_capability = 100;
+    driver.back().gpu.nvlinks = {{std::nullopt, 0x068000, i == 3 ? 16 : 18}};
+    driver.back().gpu.c2c_links = 1;
+  }
+  const Topology tray = found(machine, driver);
+  REQUIRE(tray.all<Numa>().size() == 2);
+  CHECK(std::get<Numa>(tray.parts[0].is).arch == "arm64");
+  const auto gpus = tray.all<Gpu>();
+  REQUIRE(gpus.size() == 4);
+  CHECK(std::get<Gpu>(part(tray, gpus[0]).is).index == 3);
+  CHECK(std::get<Gpu>(part(tray, gpus[0]).is).compute_capability == 100);
+  CHECK(nvlinks(tray, gpus[0], gpus[1]) == 18);
+  CHECK(nvlinks(tray, gpus[0], gpus[3]) == 16);
+  CHECK(between(tray, gpus[0], gpus[1]) == Distance::host_bridge);
+  const auto ways = ways_out(tray);
+  // Two NICs are equally near to two GPUs: each takes one.
+  CHECK(port_of(tray, ways[0][0]).name == "mlx5_0");
+  CHECK(port_of(tray, ways[1][0]).name == "mlx5_1");
+  CHECK(port_of(tray, ways[2][0]).name == "mlx5_2");
+  CHECK(port_of(tray, ways[3][0]).name == "mlx5_3");
+}
+
+TEST_CASE("an RDMA device made in software is where its interface is, and one without any is on no PCI") {
+  const FakeMachine machine;
+  machine.interface(machine.nic("0000:00/0000:00:05.0", 0), "eth0", "25000");
+  for (const std::string name : {"rxe0", "rxe1"}) {
+    const std::string device = "sys/devices/virtual/infiniband/" + name;
+    machine.put(device + "/ports/1/rate", "2.5 Gb/sec (1X SDR)");
+    machine.put(device + "/ports/1/state", "4: ACTIVE");
+    if (name == "rxe0") machine.put(device + "/ports/1/gid_attrs/ndevs/0", "eth0");
+    machine.link("sys/class/infiniband/" + name, device);
+  }
+  const Topology topology = found(machine);
+  const auto nics = topology.all<Nic>();
+  REQUIRE(nics.size() == 2);
+  CHECK_FALSE(part(topology, nics[0]).pci);
+  CHECK(std::get<Nic>(part(topology, nics[0]).is).ports[0].name == "rxe1");
+  REQUIRE(part(topology, nics[1]).pci);
+  REQUIRE(std::get<Nic>(part(topology, nics[1]).is).ports.size() == 1);
+  CHECK(std::get<Nic>(part(topology, nics[1]).is).ports[0].name == "rxe0");
+  CHECK(std::get<Nic>(part(topology, nics[1]).is).ports[0].gbit_per_s == 2.5);
+}
+
+TEST_CASE("junk in files is nothing known, and a folder that is no machine is named") {
+  const FakeMachine machine;
+  machine.put("sys/devices/system/node/nodex/cpumap", "ff");
+  machine.put("sys/devices/system/node/node99999999999999/cpumap", "ff");
+  const std::string gpu = machine.gpu("0000:00/0000:00:02.0", -1);
+  machine.put(gpu + "/max_link_width", "99999999999999999999");
+  machine.put(gpu + "/max_link_speed", "Unknown");
+  machine.put(gpu + "/numa_node", "junk");
+  machine.put("sys/bus/pci/devices/readme", "none");
+  machine.put("proc/cpuinfo", ":\n:x\nmodel\t:\ncpu family\t: -3");
+  const Topology topology = found(machine);
+  REQUIRE(topology.all<Gpu>().size() == 1);
+  CHECK(part(topology, topology.all<Gpu>()[0]).pci->link.bytes_per_s() == 0);
+  machine.put(gpu + "/max_link_width", "255");  // the kernel's word for an unknown one
+  machine.put(gpu + "/current_link_width", "255");
+  CHECK(part(found(machine), topology.all<Gpu>()[0]).pci->link.lanes == 0);
+  const auto none = discover(machine.root() / "nothing");
+  REQUIRE_FALSE(none);
+  CHECK(none.error().code == Code::invalid_argument);
+  CHECK(none.error().what.find("nothing/sys/devices/system/node") != std::string::npos);
+}

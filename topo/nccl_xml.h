@@ -1,0 +1,20 @@
+// NCCL's topology file (NCCL_TOPO_FILE, NCCL_TOPO_DUMP_FILE): machines as clouds describe them, since their virtual machines can't.
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "topo/topology.h"
+
+namespace gyre::topo {
+
+/// What NVML, and so NCCL, gives as the address of an NVSwitch that a virtual machine does not show.
+constexpr std::string_view hidden_switch = "fffffff:ffff:ff";
+
+/// Version 1, the one there is. Elements and attributes that say nothing of the hardware are passed over, as NCCL does.
+/// Error: invalid_argument with LINE:COLUMN and what is wrong there; invalid_usage where gyre was built without pugixml.
+Result<Topology> read_nccl_xml(std::string_view text);
+
+/// As NCCL's own parser takes it, which is not all of XML: no declaration, no tabs, one blank between attributes.
+std::string write_nccl_xml(const Topology&);
+
+}  // namespace gyre::topo

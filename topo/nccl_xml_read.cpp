@@ -1,0 +1,176 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+
+#include "topo/nccl_xml.h"
+#ifdef GYRE_HAVE_PUGIXML
+#include <map>
+#include <pugixml.hpp>
+#endif
+
+namespace gyre::topo {
+
+#ifdef GYRE_HAVE_PUGIXML
+namespace {
+
+constexpr int deepest = 64;  // elements inside each other
+
+class XmlReader {
+ public:
+  explicit XmlReader(std::string_view text) : text_(text) {}
+
+  Result<Topology> read() {
+    pugi::xml_document document;
+    const pugi::xml_parse_result parsed = document.load_buffer(text_.data(), text_.size());
+    if (!parsed) return wrong_at(parsed.offset, parsed.description());
+    const pugi::xml_node system = document.document_element();
+    if (std::string_view(system.name()) != "system") return wrong(system, fmt::format("<{}> is not <system>", system.name()));
+    const uint64_t version = GYRE_TRY(number(system, "version", 0));
+    if (version != 1) return wrong(system, fmt::format("version {} of <system>, not 1", version));
+    for (const pugi::xml_node cpu : system.children("cpu")) GYRE_TRY(read_cpu(cpu));
+    if (topology_.parts.empty()) return wrong(system, "<system> has no <cpu>");
+    return std::move(topology_);
+  }
+
+ private:
+  Error wrong_at(ptrdiff_t offset, const std::string& what) const {
+    const std::string_view before = text_.substr(0, static_cast<size_t>(std::max<ptrdiff_t>(offset, 0)));
+    const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+    const size_t start = before.rfind('\n') + 1;  // npos + 1 is the first
+    return Error{Code::invalid_argument, fmt::format("{}:{}: {}", line, before.size() - start + 1, what)};
+  }
+  Error wrong(const pugi::xml_node& node, const std::string& what) const { return wrong_at(node.offset_debug(), what); }
+
+  // A whole number, in decimal or after 0x. NCCL writes -1 where it does not know.
+  Result<uint64_t> number(const pugi::xml_node& node, const char* name, uint64_t otherwise,
+                          uint64_t most = std::numeric_limits<uint64_t>::max()) const {
+    const std::string_view given = node.attribute(name).value();
+    if (given.empty() || given == "-1") return otherwise;
+    const bool hex = given.starts_with("0x");
+    uint64_t value = 0;
+    const char* const last = given.data() + given.size();
+    const auto [end, error] = std::from_chars(given.data() + (hex ? 2 : 0), last, value, hex ? 16 : 10);
+    if (error == std::errc() && end == last && value <= most) return value;
+    return wrong(node, fmt::format("{}=\"{}\" of <{}> is not a whole number{}", name, given, node.name(),
+                                   most == std::numeric_limits<uint64_t>::max() ? "" : fmt::format(" up to {}", most)));
+  }
+  Result<int> small(const pugi::xml_node& node, const char* name, int otherwise = 0) const {
+    const uint64_t value = GYRE_TRY(number(node, name, std::numeric_limits<uint64_t>::max(), 0x7fffffff));
+    return value == std::numeric_limits<uint64_t>::max() ? otherwise : static_cast<int>(value);
+  }
+  Result<PciAddress> address(const pugi::xml_node& node, const char* name) const {
+    const auto parsed = parse_pci_address(node.attribute(name).value());
+    if (parsed) return *parsed;
+    return wrong(
+        node, fmt::format("{}=\"{}\" of <{}> is not a PCI address such as 0000:1b:00.0", name, node.attribute(name).value(), node.name()));
+  }
+
+  int push(Part part) {
+    topology_.parts.push_back(std::move(part));
+    return static_cast<int>(topology_.parts.size()) - 1;
+  }
+
+  Status read_cpu(const pugi::xml_node& node) {
+    Numa numa;
+    numa.id = GYRE_TRY(small(node, "numaid", -1));
+    numa.cpus = node.attribute("affinity").value();
+    numa.arch = node.attribute("arch").value();
+    numa.vendor = node.attribute("vendor").value();
+    numa.family = GYRE_TRY(small(node, "familyid"));
+    numa.model = GYRE_TRY(small(node, "modelid"));
+    const int part = push({-1, std::nullopt, std::move(numa)});
+    for (const pugi::xml_node nic : node.children("nic")) push({part, std::nullopt, GYRE_TRY(read_nic(nic))});
+    for (const pugi::xml_node pci : node.children("pci")) GYRE_TRY(read_pci(pci, part, 1));
+    return {};
+  }
+
+  Status read_pci(const pugi::xml_node& node, int parent, int depth) {
+    if (depth > deepest) return wrong(node, fmt::format("<pci> inside {} others", deepest));
+    Part part;
+    part.parent = parent;
+    part.pci = GYRE_TRY(pci_of(node));
+    const auto [known, fresh] = at_.try_emplace(part.pci->address, node.offset_debug());
+    if (!fresh)
+      return wrong(node, fmt::format("busid {} is there twice; {}", text(part.pci->address), wrong_at(known->second, "the first").what));
+    const pugi::xml_node gpu = node.child("gpu");
+    const pugi::xml_node nic = node.child("nic");
+    const unsigned kind = part.pci->base_class();
+    const bool nvidia = part.pci->vendor == pci_nvidia || part.pci->vendor == 0;  // many files leave the vendor out
+    if (gpu || (kind == pci_display && nvidia)) {
+      part.is = GYRE_TRY(read_gpu(gpu));
+    } else if (nic || kind == pci_network) {
+      part.is = GYRE_TRY(read_nic(nic));
+    } else if (kind == pci_bridge || node.child("pci")) {
+      part.is = Switch{};
+    } else {
+      return {};  // a disk, say
+    }
+    const int index = push(std::move(part));
+    for (const pugi::xml_node below : node.children("pci")) GYRE_TRY(read_pci(below, index, depth + 1));
+    return {};
+  }
+
+  Result<Pci> pci_of(const pugi::xml_node& node) const {
+    Pci pci;
+    pci.address = GYRE_TRY(address(node, "busid"));
+    pci.class_code = static_cast<uint32_t>(GYRE_TRY(number(node, "class", 0, 0xffffff)));
+    pci.vendor = static_cast<uint16_t>(GYRE_TRY(number(node, "vendor", 0, 0xffff)));
+    pci.device = static_cast<uint16_t>(GYRE_TRY(number(node, "device", 0, 0xffff)));
+    pci.subsystem_vendor = static_cast<uint16_t>(GYRE_TRY(number(node, "subsystem_vendor", 0, 0xffff)));
+    pci.subsystem_device = static_cast<uint16_t>(GYRE_TRY(number(node, "subsystem_device", 0, 0xffff)));
+    pci.link.gt_per_s = parse_link_speed(node.attribute("link_speed").value()).value_or(0);
+    const int lanes = GYRE_TRY(small(node, "link_width"));
+    pci.link.lanes = pci.link.max_lanes = lanes <= most_lanes ? lanes : 0;
+    return pci;
+  }
+
+  Result<Gpu> read_gpu(const pugi::xml_node& node) const {
+    Gpu gpu;
+    gpu.index = GYRE_TRY(small(node, "dev", -1));
+    gpu.compute_capability = GYRE_TRY(small(node, "sm"));
+    for (const pugi::xml_node link : node.children("nvlink")) {
+      std::optional<PciAddress> target;
+      if (link.attribute("target").value() != hidden_switch) target = GYRE_TRY(address(link, "target"));
+      gpu.nvlinks.push_back({target, static_cast<uint32_t>(GYRE_TRY(number(link, "tclass", 0, 0xffffff))),
+                             static_cast<int>(GYRE_TRY(number(link, "count", 1, 1024)))});
+    }
+    const pugi::xml_node c2c = node.child("c2c");
+    gpu.c2c_links = GYRE_TRY(small(c2c, "count"));
+    gpu.c2c_bytes_per_s = 1e6 * GYRE_TRY(small(c2c, "bw"));
+    return gpu;
+  }
+
+  Result<Nic> read_nic(const pugi::xml_node& node) const {
+    Nic nic;
+    for (const pugi::xml_node net : node.children("net")) {
+      Port port;
+      port.name = net.attribute("name").value();
+      port.number = GYRE_TRY(small(net, "port", 1));
+      port.gbit_per_s = GYRE_TRY(small(net, "speed")) / 1000.0;
+      port.guid = GYRE_TRY(number(net, "guid", 0));
+      port.rdma = port.guid != 0;
+      nic.ports.push_back(std::move(port));
+    }
+    return nic;
+  }
+
+  std::string_view text_;
+  Topology topology_;
+  std::map<PciAddress, ptrdiff_t> at_;  // where each was
+};
+
+}  // namespace
+
+Result<Topology> read_nccl_xml(std::string_view text) { return XmlReader(text).read(); }
+
+#else
+
+Result<Topology> read_nccl_xml(std::string_view) {
+  return Error{Code::invalid_usage, "gyre was built without pugixml, which reads topology files"};
+}
+
+#endif
+
+}  // namespace gyre::topo

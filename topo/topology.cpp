@@ -1,0 +1,134 @@
+#include "topo/topology.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <tuple>
+
+namespace gyre::topo {
+namespace {
+
+const Part& part_of(const Topology& topology, int part) { return topology.parts[static_cast<size_t>(part)]; }
+
+// A part and all above it, up to its NUMA node.
+std::vector<int> up_from(const Topology& topology, int part) {
+  std::vector<int> chain;
+  for (; part >= 0; part = part_of(topology, part).parent) chain.push_back(part);
+  return chain;
+}
+
+bool is_gpu(const Topology& topology, const PciAddress& address) {
+  return std::any_of(topology.parts.begin(), topology.parts.end(),
+                     [&](const Part& part) { return std::holds_alternative<Gpu>(part.is) && part.pci && part.pci->address == address; });
+}
+
+int switched_nvlinks(const Topology& topology, const Gpu& gpu) {
+  int found = 0;
+  for (const NvLink& link : gpu.nvlinks) {
+    const bool bridge = link.target_class == 0 || link.target_class == pci_nvswitch;
+    if (!link.target || (bridge && !is_gpu(topology, *link.target))) found += link.links;
+  }
+  return found;
+}
+
+int direct_nvlinks(const Gpu& gpu, const Part& to) {
+  int found = 0;
+  for (const NvLink& link : gpu.nvlinks) {
+    if (to.pci && link.target == to.pci->address) found += link.links;
+  }
+  return found;
+}
+
+// What decides between two ways, the best first; of equal ones the order of parts is left to the dealing.
+auto rank_of(const Topology& topology, const Way& way) {
+  const Port& port = std::get<Nic>(part_of(topology, way.nic).is).ports[static_cast<size_t>(way.port)];
+  return std::tuple{!port.rdma, way.path.distance, -way.path.bytes_per_s, way.path.links, -port.gbit_per_s};
+}
+
+std::vector<Way> ways_of(const Topology& topology, int gpu) {
+  std::vector<Way> ways;
+  for (const int nic : topology.all<Nic>()) {
+    const std::vector<Port>& ports = std::get<Nic>(part_of(topology, nic).is).ports;
+    for (size_t port = 0; port < ports.size(); ++port) {
+      if (ports[port].up) ways.push_back({nic, static_cast<int>(port), path(topology, gpu, nic)});
+    }
+  }
+  std::stable_sort(ways.begin(), ways.end(), [&](const Way& a, const Way& b) { return rank_of(topology, a) < rank_of(topology, b); });
+  return ways;
+}
+
+bool same_port(const Way& a, const Way& b) { return a.nic == b.nic && a.port == b.port; }
+
+}  // namespace
+
+std::vector<int> Topology::children(int parent) const {
+  std::vector<int> found;
+  for (size_t part = 0; part < parts.size(); ++part) {
+    if (parts[part].parent == parent) found.push_back(static_cast<int>(part));
+  }
+  return found;
+}
+
+std::string_view text(Distance distance) {
+  constexpr std::array<std::string_view, 5> names{"LOC", "PIX", "PXB", "PHB", "SYS"};
+  return names[static_cast<size_t>(distance)];
+}
+
+Path path(const Topology& topology, int from, int to) {
+  std::vector<int> a = up_from(topology, from);
+  std::vector<int> b = up_from(topology, to);
+  int meeting = -1;
+  while (!a.empty() && !b.empty() && a.back() == b.back()) {
+    meeting = a.back();
+    a.pop_back();
+    b.pop_back();
+  }
+  Path found;
+  found.bytes_per_s = std::numeric_limits<double>::infinity();
+  int switches = meeting >= 0 && std::holds_alternative<Switch>(part_of(topology, meeting).is) ? 1 : 0;
+  for (const std::vector<int>* side : {&a, &b}) {
+    for (const int part : *side) {
+      const Part& passed = part_of(topology, part);
+      if (passed.pci) {
+        found.links += 1;
+        found.bytes_per_s = std::min(found.bytes_per_s, passed.pci->link.bytes_per_s());
+      }
+      if (part != from && part != to && std::holds_alternative<Switch>(passed.is)) switches += 1;
+    }
+  }
+  if (found.links == 0) found.bytes_per_s = 0;
+  found.distance = from == to                                                    ? Distance::same
+                   : meeting < 0                                                 ? Distance::system
+                   : std::holds_alternative<Numa>(part_of(topology, meeting).is) ? Distance::host_bridge
+                   : switches > 1                                                ? Distance::switches
+                                                                                 : Distance::one_switch;
+  return found;
+}
+
+int nvlinks(const Topology& topology, int from, int to) {
+  const Gpu& a = std::get<Gpu>(part_of(topology, from).is);
+  const Gpu& b = std::get<Gpu>(part_of(topology, to).is);
+  // Either may be the one whose driver tells.
+  if (const int direct = std::max(direct_nvlinks(a, part_of(topology, to)), direct_nvlinks(b, part_of(topology, from))); direct > 0)
+    return direct;
+  return std::min(switched_nvlinks(topology, a), switched_nvlinks(topology, b));
+}
+
+std::vector<std::vector<Way>> ways_out(const Topology& topology) {
+  std::vector<std::vector<Way>> all;
+  for (const int gpu : topology.all<Gpu>()) {
+    std::vector<Way> ways = ways_of(topology, gpu);
+    const auto ends =
+        std::find_if(ways.begin(), ways.end(), [&](const Way& way) { return rank_of(topology, way) != rank_of(topology, ways[0]); });
+    // Of the GPUs before this one, those that had the same best ones to choose from.
+    const auto shares = [&](const std::vector<Way>& other) {
+      return std::any_of(ways.begin(), ends, [&](const Way& way) { return !other.empty() && same_port(way, other[0]); });
+    };
+    const auto sharing = std::count_if(all.begin(), all.end(), shares);
+    if (ends != ways.begin()) std::rotate(ways.begin(), ways.begin() + sharing % (ends - ways.begin()), ends);
+    all.push_back(std::move(ways));
+  }
+  return all;
+}
+
+}  // namespace gyre::topo

@@ -192,8 +192,9 @@ UcxEndpoint::~UcxEndpoint() {
   // A receive whose data is on its way can't be cancelled and ends with the endpoint; should it not, its memory stays.
   const auto limit = worker_.abandoned() || broken_off_ ? abandon_limit : cancel_limit;
   const bool waits = !broken_off_ || watched_;
-  if (!worker_.drive(waits ? limit : milliseconds(0), [&] { return requests_->under_way() == 0; }))
-    worker_.keep({std::move(requests_), std::move(fifo_), {}});
+  const bool ended = worker_.drive(waits ? limit : milliseconds(0), [&] { return requests_->under_way() == 0; });
+  if (!watched_ && requests_->reads_left()) worker_.leave_behind();
+  if (!ended) worker_.keep({std::move(requests_), std::move(fifo_), {}});
 }
 
 // Tells the peer that the coming loss of the connection is no failure, and sees our sends out. Over TCP, UCX's flush ends only when the

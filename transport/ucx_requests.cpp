@@ -2,11 +2,11 @@
 
 namespace gyre::transport::ucx {
 
-Requests::Entry* Requests::take(bool receives) {
+Requests::Entry* Requests::take(Kind kind) {
   Entry* entry = pool_.take();
   if (!entry) return nullptr;
   entry->owner = this;
-  entry->receives = receives;
+  entry->kind = kind;
   entry->index = under_way_.size();
   under_way_.push_back(entry);
   return entry;
@@ -16,7 +16,7 @@ ucp_request_param_t Requests::parameters(Entry& entry) const {
   ucp_request_param_t parameters{};
   parameters.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
   parameters.user_data = &entry;
-  if (entry.receives) {
+  if (entry.kind == Kind::receive) {
     // A receive done at once would have to tell its length through recv_info, which UCX 1.13 leaves empty for a message that came in
     // parts. The callback has it always.
     parameters.op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
@@ -28,35 +28,35 @@ ucp_request_param_t Requests::parameters(Entry& entry) const {
 }
 
 Request* Requests::send(ucp_ep_h endpoint, ucp_tag_t tag, std::span<const std::byte> data) {
-  Entry* entry = take(false);
+  Entry* entry = take(Kind::send);
   if (!entry) return nullptr;
   const auto parameters = this->parameters(*entry);
   return started(*entry, ucp_tag_send_nbx(endpoint, data.data(), data.size(), tag, &parameters), data.size());
 }
 
 Request* Requests::send_synchronous(ucp_ep_h endpoint, ucp_tag_t tag, std::span<const std::byte> data) {
-  Entry* entry = take(false);
+  Entry* entry = take(Kind::send);
   if (!entry) return nullptr;
   const auto parameters = this->parameters(*entry);
   return started(*entry, ucp_tag_send_sync_nbx(endpoint, data.data(), data.size(), tag, &parameters), data.size());
 }
 
 Request* Requests::receive(ucp_worker_h worker, ucp_tag_t tag, std::span<std::byte> data) {
-  Entry* entry = take(true);
+  Entry* entry = take(Kind::receive);
   if (!entry) return nullptr;
   const auto parameters = this->parameters(*entry);
   return started(*entry, ucp_tag_recv_nbx(worker, data.data(), data.size(), tag, exact, &parameters), 0);
 }
 
 Request* Requests::get(ucp_ep_h endpoint, std::span<std::byte> into, uint64_t from, ucp_rkey_h key) {
-  Entry* entry = take(false);
+  Entry* entry = take(Kind::get);
   if (!entry) return nullptr;
   const auto parameters = this->parameters(*entry);
   return started(*entry, ucp_get_nbx(endpoint, into.data(), into.size(), from, key, &parameters), into.size());
 }
 
 Request* Requests::receive_message(ucp_worker_h worker, ucp_tag_message_h message, std::span<std::byte> data) {
-  Entry* entry = take(true);
+  Entry* entry = take(Kind::receive);
   if (!entry) return nullptr;
   const auto parameters = this->parameters(*entry);
   return started(*entry, ucp_tag_msg_recv_nbx(worker, data.data(), data.size(), message, &parameters), 0);
@@ -86,6 +86,8 @@ void Requests::finish(Entry& entry, ucs_status_t status, size_t bytes) {
   entry.bytes = status == UCS_OK ? bytes : 0;
   if (status == UCS_ERR_MESSAGE_TRUNCATED) entry.code = Code::invalid_usage;
   if (status != UCS_OK) entry.failure = status == UCS_ERR_CANCELED && entry.cancelled ? entry.cancelled : ucs_status_string(status);
+  if (entry.kind != Kind::send && status != UCS_OK && status != UCS_ERR_CANCELED && status != UCS_ERR_MESSAGE_TRUNCATED)
+    entry.owner->read_failed_ = true;
   auto& under_way = entry.owner->under_way_;
   under_way[entry.index] = under_way.back();
   under_way[entry.index]->index = entry.index;
@@ -106,7 +108,7 @@ void Requests::cancel_receives(ucp_worker_h worker, const char* reason) {
   // Backwards: the callback of a cancelled request puts the last entry, already visited, in its place.
   for (size_t i = under_way_.size(); i > 0; --i) {
     Entry& entry = *under_way_[i - 1];
-    if (!entry.receives || entry.cancelled) continue;
+    if (entry.kind != Kind::receive || entry.cancelled) continue;
     entry.cancelled = reason;
     ucp_request_cancel(worker, entry.handle);
   }

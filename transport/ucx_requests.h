@@ -43,18 +43,27 @@ class Requests {
   void cancel_receives(ucp_worker_h, const char* reason);
   size_t under_way() const { return under_way_.size(); }
   size_t receives_under_way() const {
-    return static_cast<size_t>(std::count_if(under_way_.begin(), under_way_.end(), [](const Entry* entry) { return entry->receives; }));
+    return count([](const Entry& entry) { return entry.kind == Kind::receive; });
+  }
+  /// A receive or get has failed or has not ended: of reads that it took apart, UCX (1.13) may hold some still.
+  bool reads_left() const {
+    return read_failed_ || count([](const Entry& entry) { return entry.kind != Kind::send; }) > 0;
   }
 
  private:
+  enum class Kind : uint8_t { send, receive, get };
   struct Entry : Request {
     Requests* owner = nullptr;
     size_t index = 0;  // in under_way_
-    bool receives = false;
+    Kind kind = Kind::send;
     const char* cancelled = nullptr;  // why
   };
 
-  Entry* take(bool receives);
+  template <class Predicate>
+  size_t count(Predicate predicate) const {
+    return static_cast<size_t>(std::count_if(under_way_.begin(), under_way_.end(), [&](const Entry* entry) { return predicate(*entry); }));
+  }
+  Entry* take(Kind);
   ucp_request_param_t parameters(Entry&) const;
   Request* started(Entry&, ucs_status_ptr_t, size_t bytes);
   static void finish(Entry&, ucs_status_t, size_t bytes);
@@ -63,6 +72,7 @@ class Requests {
 
   Pool<Entry> pool_;
   std::vector<Entry*> under_way_;
+  bool read_failed_ = false;
 };
 
 }  // namespace gyre::transport::ucx

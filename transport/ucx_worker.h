@@ -70,7 +70,9 @@ class UcxWorker final : public Worker {
     std::unique_ptr<PostedFifo> fifo{};
     std::vector<std::byte> buffer{};
   };
-  void keep(Kept kept) { kept_->push_back(std::move(kept)); }
+  void keep(Kept kept) { kept_.push_back(std::move(kept)); }
+  /// Reads may be left in UCX: this worker is not destroyed, but stays with all that they may touch.
+  void leave_behind() { left_behind_ = true; }
   /// Makes progress until `done()`; false: not within `limit`. For set-down only.
   template <class Done>
   bool drive(std::chrono::milliseconds limit, Done done) {
@@ -90,12 +92,19 @@ class UcxWorker final : public Worker {
 
  private:
   UcxWorker(Context context, Slots slots, UcxWay way) : way_(std::move(way)), context_(std::move(context)), slots_(slots) {}
+  /// What a worker leaves that can't be destroyed.
+  struct Remains {
+    Context context;
+    std::vector<Kept> kept;
+    Unique<ucp_worker, ucp_worker_destroy> worker;
+  };
+  static std::vector<Remains>& remains();
   Status start();
   void look_at_processes();
 
   UcxWay way_;
   Context context_;
-  std::unique_ptr<std::vector<Kept>> kept_ = std::make_unique<std::vector<Kept>>();
+  std::vector<Kept> kept_;
   std::unique_ptr<Flushes> flushes_;  // where the way has devices that need it
   Unique<ucp_worker, ucp_worker_destroy> worker_;
   Slots slots_;
@@ -109,6 +118,7 @@ class UcxWorker final : public Worker {
   std::chrono::milliseconds patience_{1000};
   bool abandoned_ = false;
   bool stopped_ = false;
+  bool left_behind_ = false;
   bool broken_ = false;  // an endpoint has failed and was not looked at
   std::optional<Error> failure_;
 };

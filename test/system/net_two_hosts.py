@@ -1,5 +1,4 @@
 """The plugin between two hosts: network namespaces joined by a veth pair. Traffic, a link that is cut, and one that is cut for a second."""
-import os
 import time
 
 from hosts import TwoHosts, ip
@@ -8,9 +7,7 @@ from system import await_that, check, perf, subjects
 
 LIMIT, SLACK = 5, 3  # seconds: GYRE_PEER_TIMEOUT's default, and what a busy machine adds
 # What UCX takes may be memory that the two hosts have in common, and then the link is needed for what connections say of themselves alone.
-# Cut off, both ends live, and leave a transport that the other may still read from: see lsan.supp.
-LEFT = {"LSAN_OPTIONS": f"print_suppressions=0:suppressions={os.path.dirname(os.path.dirname(os.path.abspath(__file__)))}/lsan.supp"}
-TLS = {"tcp": {"UCX_TLS": "tcp,self"}, "whatever UCX takes": LEFT}
+TLS = {"tcp": {"UCX_TLS": "tcp,self"}, "whatever UCX takes": {}}
 
 
 def stories(ranks):

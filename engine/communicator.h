@@ -49,6 +49,8 @@ class Communicator {
   /// buffers are free. A count or type that differs is an error on both ranks; a sender whose data is out already learns of it by its
   /// next call.
   Status exchange(std::span<const Transfer>, TimeLimit = {});
+  /// What is wrong with such a group by itself; nothing: it can be run.
+  std::optional<Error> wrong_group(std::span<const Transfer> transfers) const { return batch_.refuse(transfers); }
 
   /// The same without waiting: the operation is begun, and done once test() or wait() says so; until then the buffers are its. Operations
   /// run in the order in which they were begun, also with those above, which wait for all before them. They move while this process
@@ -64,10 +66,11 @@ class Communicator {
 
   /// Called by all ranks, each with a color and a key: those of a color form a communicator of their own, numbered by key and, of equal
   /// keys, by rank here. A negative color: none, and null. Waits for all operations in flight. What was preferred is not handed on.
-  Result<std::unique_ptr<Communicator>> split(int color, int key);
+  /// `cancelled`: as in transport::Rendezvous, also in the next.
+  Result<std::unique_ptr<Communicator>> split(int color, int key, const std::atomic<bool>* cancelled = nullptr);
   /// A communicator of the other ranks, in their order here; called by all of them, with the same list. This one may be broken, and stays
   /// as it is.
-  Result<std::unique_ptr<Communicator>> shrink(std::span<const Rank> without);
+  Result<std::unique_ptr<Communicator>> shrink(std::span<const Rank> without, const std::atomic<bool>* cancelled = nullptr);
   /// The same without the ranks whose process, or communicator, has ended. One that is only stopped is waited for, and is an error. Where
   /// a network has parted, both sides go on, each without the other.
   Result<std::unique_ptr<Communicator>> shrink();
@@ -100,7 +103,8 @@ class Communicator {
   };
   explicit Communicator(Formed);
   static Result<std::unique_ptr<Communicator>> form(std::unique_ptr<transport::Bootstrap>, const Config&);
-  Result<std::unique_ptr<Communicator>> among(const std::vector<Rank>& members, std::chrono::milliseconds limit) const;
+  Result<std::unique_ptr<Communicator>> among(const std::vector<Rank>& members, std::chrono::milliseconds limit,
+                                              const std::atomic<bool>* cancelled = nullptr) const;
   std::chrono::milliseconds start_limit() const { return std::chrono::seconds(*given_.timeout); }
 
   /// Makes the next call of all ranks.

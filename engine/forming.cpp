@@ -72,8 +72,11 @@ Result<std::unique_ptr<Communicator>> Communicator::form(std::unique_ptr<transpo
 }
 
 // Ranks that name others would not know who is who.
-Result<std::unique_ptr<Communicator>> Communicator::among(const std::vector<Rank>& members, std::chrono::milliseconds limit) const {
-  auto bootstrap = GYRE_TRY(transport::Bootstrap::join(reunion_.rendezvous(members, limit)));
+Result<std::unique_ptr<Communicator>> Communicator::among(const std::vector<Rank>& members, std::chrono::milliseconds limit,
+                                                          const std::atomic<bool>* cancelled) const {
+  transport::Rendezvous meeting = reunion_.rendezvous(members, limit);
+  meeting.cancelled = cancelled;
+  auto bootstrap = GYRE_TRY(transport::Bootstrap::join(meeting));
   const std::string own = fmt::format("{}", fmt::join(members, ", "));
   for (const std::string& other : GYRE_TRY(bootstrap->all_gather(own))) {
     if (other == own) continue;
@@ -84,7 +87,7 @@ Result<std::unique_ptr<Communicator>> Communicator::among(const std::vector<Rank
   return form(std::move(bootstrap), for_part(given_, members.size()));
 }
 
-Result<std::unique_ptr<Communicator>> Communicator::split(int color, int key) {
+Result<std::unique_ptr<Communicator>> Communicator::split(int color, int key, const std::atomic<bool>* cancelled) {
   if (auto error = broken()) return *std::move(error);
   if (!in_flight_.empty()) GYRE_TRY(wait({in_flight_.begun()}));
   std::string mine;
@@ -105,10 +108,10 @@ Result<std::unique_ptr<Communicator>> Communicator::split(int color, int key) {
   std::sort(keys.begin(), keys.end());
   std::vector<Rank> members(keys.size());
   std::transform(keys.begin(), keys.end(), members.begin(), [](const auto& one) { return one.second; });
-  return while_others_move([&] { return among(members, start_limit()); });
+  return while_others_move([&] { return among(members, start_limit(), cancelled); });
 }
 
-Result<std::unique_ptr<Communicator>> Communicator::shrink(std::span<const Rank> without) {
+Result<std::unique_ptr<Communicator>> Communicator::shrink(std::span<const Rank> without, const std::atomic<bool>* cancelled) {
   std::vector<Rank> members;
   for (Rank r = 0; r < size(); ++r) {
     if (std::find(without.begin(), without.end(), r) == without.end()) members.push_back(r);
@@ -117,7 +120,7 @@ Result<std::unique_ptr<Communicator>> Communicator::shrink(std::span<const Rank>
     if (r < 0 || r >= size()) return Error{Code::invalid_argument, fmt::format("shrink: there is no rank {}, there are {}", r, size())};
     if (r == rank()) return Error{Code::invalid_argument, fmt::format("shrink: rank {} is to be left out, and calls", r)};
   }
-  return while_others_move([&] { return among(members, start_limit()); });
+  return while_others_move([&] { return among(members, start_limit(), cancelled); });
 }
 
 // A rank may end while others look who lives, and be seen by some of them. They meet again then, and see the same sooner or later.

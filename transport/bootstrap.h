@@ -4,6 +4,7 @@
 // Rank 0 that leaves first takes the watch with it: the others do not call that a death, but hear of no other's any more.
 // It must not know: schedules, kernels, the engine; a call is described to it as text of `key=value` words.
 #pragma once
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -32,6 +33,7 @@ struct Rendezvous {
   uint64_t job = 0;                ///< tells this job's ranks from strangers
   int listen_fd = -1;  ///< rank 0: a listening socket made by the launcher instead of host and port; made non-blocking, not closed
   std::chrono::milliseconds timeout{30000};
+  const std::atomic<bool>* cancelled = nullptr;  ///< once it is true, which any thread may make it, join() ends soon with an error
 };
 
 /// What a rank has begun with another, and waits for, in calls that only some ranks make. Messages are counted from 1, per pair and

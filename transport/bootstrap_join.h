@@ -1,6 +1,8 @@
 // How ranks find rank 0 and rank 0 tells them from strangers. Both sides serve all their connections at once, so that nobody who is
 // silent, slow or somebody else delays the others.
 #pragma once
+#include <algorithm>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -20,5 +22,14 @@ struct Joined {
 Result<std::vector<Joined>> gather_ranks(const Rendezvous&);
 /// Another rank: finds rank 0 at one of the addresses and waits until all have joined.
 Result<Joined> reach_root(const Rendezvous&);
+
+inline bool cancelled(const Rendezvous& rendezvous) { return rendezvous.cancelled != nullptr && rendezvous.cancelled->load(); }
+inline Error cancelled_error(const Rendezvous& rendezvous) {
+  return {Code::remote, "rank " + std::to_string(rendezvous.rank) + " gave up while ranks joined: it was told to"};
+}
+/// Until when to wait at most before cancelled() is to be asked again.
+inline std::chrono::steady_clock::time_point next_look(const Rendezvous& rendezvous, std::chrono::steady_clock::time_point until) {
+  return rendezvous.cancelled == nullptr ? until : std::min(until, std::chrono::steady_clock::now() + std::chrono::milliseconds(50));
+}
 
 }  // namespace gyre::transport::bootstrap

@@ -136,7 +136,8 @@ Result<Joined> find_root(const Rendezvous& rendezvous, Clock::time_point deadlin
   attempts.reserve(candidates.size());
   for (const Address& address : candidates) attempts.emplace_back(address);
   for (;;) {
-    auto until = deadline;
+    if (cancelled(rendezvous)) return cancelled_error(rendezvous);
+    auto until = next_look(rendezvous, deadline);
     std::vector<pollfd> fds;
     for (Attempt& attempt : attempts) {
       if (const auto reply = attempt.step(hello)) {
@@ -159,8 +160,9 @@ Status wait_for_start(const Rendezvous& rendezvous, Joined& root) {
   const auto deadline = Clock::now() + rendezvous.timeout + verdict_slack;
   std::vector<Message> messages;
   while (Clock::now() < deadline) {
+    if (cancelled(rendezvous)) return cancelled_error(rendezvous);
     pollfd readable{root.connection.fd(), POLLIN, 0};
-    ::poll(&readable, 1, poll_ms(deadline));
+    ::poll(&readable, 1, poll_ms(next_look(rendezvous, deadline)));
     const auto ended = root.connection.receive(messages);
     if (!messages.empty() && messages.front().kind == Kind::start) {
       root.early.assign(std::make_move_iterator(messages.begin() + 1), std::make_move_iterator(messages.end()));

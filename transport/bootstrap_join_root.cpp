@@ -87,7 +87,8 @@ Status Reception::wait_for_all() {
     const std::vector<Rank> absent = missing();
     if (absent.empty()) return {};
     if (now >= deadline) return missing_error(absent);
-    wait(deadline);
+    if (cancelled(rendezvous_)) return tell_all(cancelled_error(rendezvous_));
+    wait(next_look(rendezvous_, deadline));
   }
 }
 

@@ -1,14 +1,40 @@
 #include "transport/door.h"
 
 #include <arpa/inet.h>
+#include <fmt/format.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <vector>
 
+#include "base/text.h"
+#include "transport/bootstrap_socket.h"
 #include "transport/bootstrap_text.h"
+#include "transport/net_device.h"
 
 namespace gyre::transport {
+namespace {
+
+Result<uint16_t> port_of(int fd) {
+  sockaddr_storage address{};
+  socklen_t length = sizeof address;
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length) != 0)
+    return Error{Code::system, "the port of a listening socket: " + errno_text(errno)};
+  return ntohs(address.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6&>(address).sin6_port
+                                             : reinterpret_cast<const sockaddr_in&>(address).sin_port);
+}
+
+std::string own_addresses() {
+  std::vector<std::string> outer, inner;
+  const auto interfaces = read_interfaces();
+  for (const auto& interface : interfaces ? *interfaces : std::vector<NetMachine::Interface>()) {
+    if (interface.running) (interface.loopback ? inner : outer).push_back(text(interface.address));
+  }
+  return fmt::format("{}", fmt::join(outer.empty() ? inner : outer, ","));
+}
+
+}  // namespace
 
 Result<Door> open_door() {
   UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -23,10 +49,17 @@ Result<Door> open_door() {
   return Door{std::move(fd), ntohs(address.sin_port)};
 }
 
+Result<Door> open_wide_door() {
+  auto fd = GYRE_TRY(bootstrap::listen({}));
+  const uint16_t port = GYRE_TRY(port_of(fd.get()));
+  return Door{std::move(fd), port, own_addresses()};
+}
+
 Rendezvous Door::rendezvous(Rank rank, int size) const {
   Rendezvous at;
   at.rank = rank;
   at.size = size;
+  at.host = host;
   at.port = port;
   if (rank == 0) at.listen_fd = fd.get();
   return at;

@@ -1,7 +1,6 @@
 #include "transport/reunion.h"
 
 #include <fmt/format.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -13,32 +12,12 @@
 #include "transport/bootstrap_socket.h"
 #include "transport/bootstrap_wire.h"
 #include "transport/control.h"
-#include "transport/net_device.h"
+#include "transport/door.h"
 
 namespace gyre::transport {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-Result<uint16_t> port_of(int fd) {
-  sockaddr_storage address{};
-  socklen_t length = sizeof address;
-  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length) != 0) {
-    return Error{Code::system, "a door for later meetings: " + errno_text(errno)};
-  }
-  return ntohs(address.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6&>(address).sin6_port
-                                             : reinterpret_cast<const sockaddr_in&>(address).sin_port);
-}
-
-// By which other hosts may reach this one; the loopback's where there is no other network.
-std::string own_addresses() {
-  std::vector<std::string> outer, inner;
-  const auto interfaces = read_interfaces();
-  for (const auto& interface : interfaces ? *interfaces : std::vector<NetMachine::Interface>()) {
-    if (interface.running) (interface.loopback ? inner : outer).push_back(text(interface.address));
-  }
-  return fmt::format("{}", fmt::join(outer.empty() ? inner : outer, ","));
-}
 
 /// A connection that is tried.
 struct Knock {
@@ -64,17 +43,16 @@ void turn_all_away(int door) {
 }  // namespace
 
 Result<Reunion> Reunion::open(Bootstrap& job, const std::string& host) {
-  auto door = bootstrap::listen({});
-  const auto port = door ? port_of(door->get()) : Result<uint16_t>(door.error());
-  if (!port) {
-    job.fail(port.error());
-    return port.error();
+  auto door = open_wide_door();
+  if (!door) {
+    job.fail(door.error());
+    return door.error();
   }
   std::string card;
-  bootstrap::put(card, *port);
+  bootstrap::put(card, door->port);
   bootstrap::put(card, random_number());
   bootstrap::put(card, static_cast<uint32_t>(host.size()));
-  card += host + own_addresses();
+  card += host + door->host;
   std::vector<Card> cards;
   for (const std::string& bytes : GYRE_TRY(job.all_gather(card))) {
     std::string_view rest = bytes;
@@ -85,7 +63,7 @@ Result<Reunion> Reunion::open(Bootstrap& job, const std::string& host) {
     theirs.host = rest.substr(0, length);
     theirs.addresses = rest.substr(length);
   }
-  return Reunion(job.rank(), *std::move(door), std::move(cards));
+  return Reunion(job.rank(), std::move(door->fd), std::move(cards));
 }
 
 Rendezvous Reunion::at(Rank rank) const {

@@ -203,6 +203,29 @@ TEST_CASE("ranks pass by a stranger to the next port") {
   CHECK(all_well(outcomes));
 }
 
+TEST_CASE("a rank that is told to gives up joining") {
+  const bool root_gives_up = GENERATE(true, false);
+  const Door door = *open_wide_door();
+  std::atomic<bool> cancelled{false};
+  const auto join = [&](Rank rank, bool cancellable) {
+    Rendezvous at = rendezvous(door, rank, 3);
+    if (cancellable) at.cancelled = &cancelled;
+    const auto job = Bootstrap::join(at);
+    return job ? Outcome("joined") : job.error().what;
+  };
+  // The root waits for rank 2, who never comes; rank 1 for the root.
+  std::vector<Outcome> outcomes(2);
+  std::thread root([&] { outcomes[0] = root_gives_up ? join(0, true) : ""; });
+  std::thread other([&] { outcomes[1] = join(1, !root_gives_up); });
+  std::this_thread::sleep_for(milliseconds(100));  // as a rule both wait by then; what is tested holds in any case
+  cancelled = true;
+  root.join();
+  other.join();
+  INFO(outcomes[0] << " | " << outcomes[1]);
+  CHECK(outcomes[root_gives_up ? 0 : 1].find(root_gives_up ? "rank 0 gave up" : "rank 1 gave up") != Outcome::npos);
+  CHECK(outcomes[1] != "joined");
+}
+
 TEST_CASE("where no rendezvous can be, the error says what was tried") {
   const Door taken = *open_door();
   Rendezvous r = rendezvous(taken, 0, 2);

@@ -77,6 +77,14 @@ struct Config {
       "other.",
       {"auto", "spin", "yield", "sleep"}};
   Word log{"GYRE_LOG", "warn", "What is logged: error, warn, info or debug.", {"error", "warn", "info", "debug"}};
+  Word nccl{"GYRE_NCCL",
+            "auto",
+            "Who answers the calls of a program under libgyre-nccl.so; auto: NCCL where there is one, else gyre; off: gyre.",
+            {"auto", "off"}};
+  Word device{"GYRE_DEVICE",
+              "auto",
+              "Where the buffers of such calls lie; auto: as CUDA's driver says, where the program has loaded it; host: in host memory.",
+              {"auto", "host"}};
   Word hostid{"GYRE_HOSTID", "", "Ranks with equal text share a host; default: boot id and network namespace."};
   Word rank{"GYRE_RANK", "", "This process's rank, where no launcher says it; with GYRE_SIZE and GYRE_ROOT."};
   Word size{"GYRE_SIZE", "", "Number of ranks, where no launcher says it."};
@@ -124,7 +132,7 @@ struct Config {
         visit(self.memory_bytes), visit(self.channels), visit(self.numerics), visit(self.attach), visit(self.wait), visit(self.log);
     visit(self.hostid), visit(self.rank), visit(self.size), visit(self.root), visit(self.timeout), visit(self.deadline),
         visit(self.peer_timeout), visit(self.stats), visit(self.stats_seconds), visit(self.fallback), visit(self.ib_confirm),
-        visit(self.pinned_bytes), visit(self.tuner_file);
+        visit(self.pinned_bytes), visit(self.tuner_file), visit(self.nccl), visit(self.device);
   }
 };
 

@@ -6,11 +6,10 @@
 #include "plugin/net_log.h"
 
 namespace gyre::plugin {
-namespace {
 
-/// Equal by design, but for the two that NCCL can't take from a plugin: in progress, and timeout, which is new in 2.30. Whoever did not
-/// answer in time is a peer.
-ncclResult_t nccl_result(Code code) {
+// Equal by design, but for timeout, which is new in 2.30, and which neither NCCL takes from a plugin nor an older program from NCCL.
+// Whoever did not answer in time is a peer.
+ncclResult_t nccl_result(Code code) noexcept {
   switch (code) {
     case Code::cuda:
     case Code::system:
@@ -24,8 +23,6 @@ ncclResult_t nccl_result(Code code) {
   }
   return ncclInternalError;
 }
-
-}  // namespace
 
 ncclResult_t failed(const char* slot, const Error& error) noexcept {
   report(slot, error.what.c_str(), error.file, error.line);

@@ -9,7 +9,9 @@
 
 namespace gyre::plugin {
 
-/// Logs the error of the slot, and says what NCCL is told.
+/// What NCCL is told of an error.
+ncclResult_t nccl_result(Code) noexcept;
+/// The same, and the error of the slot is logged.
 ncclResult_t failed(const char* slot, const Error&) noexcept;
 /// The same for the exception being handled.
 ncclResult_t failed_by_exception(const char* slot) noexcept;

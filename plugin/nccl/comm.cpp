@@ -1,0 +1,152 @@
+#include "plugin/nccl/comm.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "plugin/guard.h"
+
+namespace gyre::plugin::nccl {
+namespace {
+
+// Never destroyed: threads may call while the process ends.
+struct Registry {
+  std::mutex mutex;
+  std::unordered_map<ncclComm_t, Shared> comms;
+  pid_t process = ::getpid();
+
+  static Registry& of_process() {
+    static auto& registry = *new Registry;
+    return registry;
+  }
+};
+
+// Programs may end without destroying. The others must not take that for a death, so those that nothing runs on say goodbye. A forked child
+// has neither their threads nor their connections.
+void say_goodbye() {
+  Registry& registry = Registry::of_process();
+  if (registry.process != ::getpid()) return;
+  std::vector<Shared> ended;
+  const std::lock_guard lock(registry.mutex);
+  for (auto& [_, comm] : registry.comms) {
+    if (comm->is_made() && comm->wait_until_idle({})) ended.push_back(std::move(comm));
+  }
+  registry.comms.clear();
+}
+
+Error no_comm(ncclComm_t handle) {
+  if (handle == nullptr) return {Code::invalid_argument, "comm is NULL"};
+  return {Code::invalid_argument, fmt::format("comm {} is no communicator of gyre's, or was destroyed", fmt::ptr(handle))};
+}
+
+}  // namespace
+
+Status Comm::made(std::unique_ptr<engine::Communicator> engine) {
+  const std::lock_guard lock(mutex_);
+  if (aborted_) return Error{Code::remote, "aborted while the communicator was made"};
+  engine_ = std::move(engine);
+  return {};
+}
+
+bool Comm::is_made() const {
+  const std::lock_guard lock(mutex_);
+  return engine_ != nullptr;
+}
+
+bool Comm::begin_call(bool in_background) {
+  const std::lock_guard lock(mutex_);
+  if (busy_ || aborted_) return false;
+  busy_ = true;
+  in_background_ = in_background;
+  return true;
+}
+
+void Comm::end_call(ncclResult_t result) {
+  const std::lock_guard lock(mutex_);
+  const bool lasts = engine_ == nullptr || in_background_ || engine_->bootstrap().failure() != nullptr;
+  if (lasts && error_ == ncclSuccess) error_ = result;
+  busy_ = in_background_ = false;
+  idle_.notify_all();
+}
+
+bool Comm::wait_until_idle(std::chrono::milliseconds limit) {
+  std::unique_lock lock(mutex_);
+  return idle_.wait_for(lock, limit, [&] { return !busy_; });
+}
+
+ncclResult_t Comm::state() const {
+  const std::lock_guard lock(mutex_);
+  if (in_background_) return ncclInProgress;
+  if (error_ != ncclSuccess || engine_ == nullptr) return error_;
+  const Error* failure = engine_->bootstrap().failure();
+  return failure == nullptr ? ncclSuccess : nccl_result(failure->code);
+}
+
+std::string Comm::failure() const {
+  const std::lock_guard lock(mutex_);
+  const Error* failure = engine_ == nullptr ? nullptr : engine_->bootstrap().failure();
+  return failure == nullptr ? "an earlier call has failed" : failure->what;
+}
+
+void Comm::interrupt_made() {
+  if (engine_ != nullptr) engine_->abort(fmt::format("rank {} has given up this communicator", rank));
+}
+
+void Comm::interrupt() {
+  const std::lock_guard lock(mutex_);
+  interrupt_made();
+}
+
+void Comm::abort() {
+  const std::lock_guard lock(mutex_);
+  aborted_ = true;
+  if (busy_) interrupt_made();
+}
+
+ncclComm_t handle(Shared comm) {
+  [[maybe_unused]] static const int registered = std::atexit(say_goodbye);
+  Registry& registry = Registry::of_process();
+  const std::lock_guard lock(registry.mutex);
+  auto* made = reinterpret_cast<ncclComm_t>(comm.get());
+  registry.comms.emplace(made, std::move(comm));
+  return made;
+}
+
+Result<Shared> find(ncclComm_t handle) {
+  Registry& registry = Registry::of_process();
+  const std::lock_guard lock(registry.mutex);
+  const auto found = registry.comms.find(handle);
+  if (found == registry.comms.end()) return no_comm(handle);
+  return found->second;
+}
+
+Result<Shared> find_made(ncclComm_t handle) {
+  auto comm = GYRE_TRY(find(handle));
+  const ncclResult_t state = comm->state();
+  if (state == ncclInProgress)
+    return Error{Code::invalid_argument, "the communicator is in progress: ask ncclCommGetAsyncError until it is not"};
+  if (!comm->is_made())
+    return Error{state == ncclSuccess ? Code::invalid_argument : static_cast<Code>(state), "the communicator could not be made"};
+  return comm;
+}
+
+Result<Shared> find_healthy(ncclComm_t handle) {
+  auto comm = GYRE_TRY(find_made(handle));
+  const ncclResult_t state = comm->state();
+  if (state == ncclSuccess) return comm;
+  return Error{static_cast<Code>(state), "the communicator can only be shrunk, aborted or destroyed any more: " + comm->failure()};
+}
+
+Result<Shared> forget(ncclComm_t handle) {
+  Registry& registry = Registry::of_process();
+  const std::lock_guard lock(registry.mutex);
+  auto node = registry.comms.extract(handle);
+  if (node.empty()) return no_comm(handle);
+  return std::move(node.mapped());
+}
+
+}  // namespace gyre::plugin::nccl

@@ -1,0 +1,86 @@
+// gyre's communicator behind an ncclComm_t: an engine's, with what NCCL's interface adds to one. It can be in progress (being made, or at
+// work for a non-blocking caller), has an asynchronous error, and may be aborted by any thread at any time. Handles are known by a
+// registry, so that one that is none, or was destroyed, is an error and no crash.
+#pragma once
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "engine/communicator.h"
+#include "plugin/abi/nccl.h"
+#include "plugin/nccl/config.h"
+
+namespace gyre::plugin::nccl {
+
+/// An operation made by ncclRedOpCreatePreMulSum: what this rank's input is multiplied by.
+struct PremulSum {
+  DataType type = DataType::float32;
+  uint64_t scalar = 0;       ///< its bits
+  const void* at = nullptr;  ///< not null: they lie there when a collective runs
+};
+
+class Comm {
+ public:
+  Comm(Rank own, int ranks, int on, Settings chosen) : rank(own), size(ranks), device(on), settings(chosen) {}
+
+  const Rank rank;
+  const int size;
+  const int device;
+  const Settings settings;
+  std::map<int, PremulSum> premul_sums;  ///< by the number that stands for them in ncclRedOp_t
+  bool finalized = false;
+
+  /// Of one that was made, in the thread that has begun a call.
+  engine::Communicator& engine() const { return *engine_; }
+  /// It was made. Error: it was aborted meanwhile, and is gone.
+  Status made(std::unique_ptr<engine::Communicator>);
+  bool is_made() const;
+
+  /// A call is under way until it ends; one in the background is in progress, as ncclCommGetAsyncError says. False: another is under way,
+  /// or the communicator was aborted.
+  bool begin_call(bool in_background);
+  /// What came of it. Errors of making, of the job, and of what runs in the background stay, so that who asks later learns of them.
+  void end_call(ncclResult_t result);
+  /// True: no call is under way (any more).
+  bool wait_until_idle(std::chrono::milliseconds limit);
+
+  /// For ncclCommGetAsyncError. From any thread.
+  ncclResult_t state() const;
+  /// What its job has failed of, so far as is known.
+  std::string failure() const;
+  /// Ends what runs, on this rank and the others. From any thread.
+  void interrupt();
+  /// The same for good, also while it is made, or another of it. Where nothing runs the others hear only that this rank has left.
+  void abort();
+  /// True from abort() on.
+  const std::atomic<bool>& aborted() const { return aborted_; }
+
+ private:
+  void interrupt_made();
+
+  mutable std::mutex mutex_;  // guards what follows, of engine_ only the pointer
+  std::condition_variable idle_;
+  std::unique_ptr<engine::Communicator> engine_;
+  bool busy_ = false;
+  bool in_background_ = false;
+  ncclResult_t error_ = ncclSuccess;
+  std::atomic<bool> aborted_{false};
+};
+
+using Shared = std::shared_ptr<Comm>;
+
+/// A handle for a communicator, until forget().
+ncclComm_t handle(Shared);
+/// Error: the handle is none.
+Result<Shared> find(ncclComm_t);
+/// The same of one that was made and is not in progress.
+Result<Shared> find_made(ncclComm_t);
+/// The same of one that has no error.
+Result<Shared> find_healthy(ncclComm_t);
+Result<Shared> forget(ncclComm_t);
+
+}  // namespace gyre::plugin::nccl

@@ -1,0 +1,16 @@
+// What a program says with its ncclConfig_t, of whatever release of NCCL.
+#pragma once
+#include "base/result.h"
+#include "plugin/abi/nccl.h"
+
+namespace gyre::plugin::nccl {
+
+/// Of all that NCCL lets a program say: what means something without its kernels. The rest is checked, and ignored.
+struct Settings {
+  bool blocking = true;
+};
+
+/// Null, and what a config leaves open: as `otherwise` says. NCCL_COMM_BLOCKING=0 or 1 overrides. Errors name the field.
+Result<Settings> settings(const ncclConfig_t*, Settings otherwise = {});
+
+}  // namespace gyre::plugin::nccl

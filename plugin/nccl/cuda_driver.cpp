@@ -1,0 +1,78 @@
+#include "plugin/nccl/cuda_driver.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <mutex>
+
+namespace gyre::plugin::nccl::cuda {
+namespace {
+
+// Of cuda.h, which is not needed for this.
+constexpr int success = 0;
+constexpr int memory_type = 2;  // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+constexpr int is_managed = 8;   // CU_POINTER_ATTRIBUTE_IS_MANAGED
+constexpr unsigned device_memory = 2;
+
+struct Driver {
+  int (*attribute)(void* data, int attribute, uintptr_t pointer);  // cuPointerGetAttribute
+  int (*synchronize)(cudaStream_t);                                // cuStreamSynchronize
+  int (*device)(int* device);                                      // cuCtxGetDevice
+};
+std::atomic<const Driver*> driver{nullptr};
+
+template <class Function>
+bool find(void* library, const char* name, Function& function) {
+  void* found = ::dlsym(library, name);
+  std::memcpy(&function, &found, sizeof found);
+  return found != nullptr;
+}
+
+const Driver* open() {
+  void* library = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
+  static Driver found;
+  const bool whole = library != nullptr && find(library, "cuPointerGetAttribute", found.attribute) &&
+                     find(library, "cuStreamSynchronize", found.synchronize) && find(library, "cuCtxGetDevice", found.device);
+  return whole ? &found : nullptr;
+}
+
+}  // namespace
+
+void look(const Config& config) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  if (*config.device == "host")
+    driver = nullptr;
+  else if (!present())
+    driver = open();
+}
+
+bool present() { return driver.load(std::memory_order_acquire) != nullptr; }
+
+int current_device() {
+  const Driver* cuda = driver.load(std::memory_order_acquire);
+  int device = 0;
+  return cuda != nullptr && cuda->device(&device) == success ? device : 0;
+}
+
+bool on_gpu(const void* memory) {
+  const Driver* cuda = driver.load(std::memory_order_acquire);
+  if (cuda == nullptr || memory == nullptr) return false;
+  const auto pointer = reinterpret_cast<uintptr_t>(memory);
+  unsigned type = 0, managed = 0;
+  if (cuda->attribute(&type, memory_type, pointer) != success || type != device_memory) return false;
+  return cuda->attribute(&managed, is_managed, pointer) != success || managed == 0;
+}
+
+Status wait_for(cudaStream_t stream) {
+  const Driver* cuda = driver.load(std::memory_order_acquire);
+  if (cuda == nullptr) return {};
+  const int result = cuda->synchronize(stream);
+  if (result == success || stream == nullptr) return {};  // the default stream of a thread that has no context is empty
+  return Error{Code::cuda, fmt::format("cuStreamSynchronize: CUDA's error {}", result)};
+}
+
+}  // namespace gyre::plugin::nccl::cuda

@@ -1,0 +1,132 @@
+#include "plugin/nccl/group.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <utility>
+
+#include "plugin/nccl/cuda_driver.h"
+#include "plugin/nccl/run.h"
+
+namespace gyre::plugin::nccl {
+namespace {
+
+struct Group {
+  int depth = 0;
+  ncclResult_t spoiled = ncclSuccess;
+  std::string why;
+  std::vector<Operation> operations;
+  std::vector<Task> tasks;
+};
+thread_local Group group;
+
+template <class Work>
+std::vector<Shared> comms_of(const std::vector<Work>& work) {
+  std::vector<Shared> comms;
+  for (const Work& one : work) {
+    if (std::find(comms.begin(), comms.end(), one.comm) == comms.end()) comms.push_back(one.comm);
+  }
+  return comms;
+}
+
+Result<bool> all_block(const std::vector<Shared>& comms) {
+  const auto blocking = std::count_if(comms.begin(), comms.end(), [](const Shared& comm) { return comm->settings.blocking; });
+  if (blocking != 0 && static_cast<size_t>(blocking) != comms.size())
+    return Error{Code::invalid_argument, "a group has blocking and non-blocking communicators"};
+  return blocking != 0;
+}
+
+// All or none of them have begun a call.
+Status begin_calls(const std::vector<Shared>& comms, bool in_background) {
+  for (size_t i = 0; i < comms.size(); ++i) {
+    if (comms[i]->begin_call(in_background)) continue;
+    for (size_t j = 0; j < i; ++j) comms[j]->end_call(ncclSuccess);
+    return Error{Code::invalid_usage, "another call is under way on the communicator, or it was aborted"};
+  }
+  return {};
+}
+
+// `run` does the work, never throws, and tells each communicator what came of its part.
+template <class Work>
+Result<ncclResult_t> launch(const std::vector<Work>& work) {
+  const std::vector<Shared> comms = comms_of(work);
+  const bool blocking = GYRE_TRY(all_block(comms));
+  GYRE_TRY(begin_calls(comms, !blocking));
+  if (blocking) return run(work);
+  try {
+    if constexpr (std::is_same_v<Work, Task>) std::for_each(work.begin(), work.end(), [](const Task& task) { task.announce(); });
+    std::thread([work] { run(work); }).detach();
+  } catch (const std::exception& error) {
+    for (const Shared& comm : comms) comm->end_call(ncclSystemError);
+    return Error{Code::system, fmt::format("a thread for a non-blocking call: {}", error.what())};
+  }
+  return ncclInProgress;
+}
+
+Result<ncclResult_t> launch_operations(const std::vector<Operation>& operations) {
+  for (const Operation& operation : operations) GYRE_TRY(cuda::wait_for(operation.stream));
+  return launch(operations);
+}
+
+// Of the outermost end; empty: an inner one.
+Result<std::optional<Group>> take_group() {
+  if (group.depth == 0) return Error{Code::invalid_usage, "there was no ncclGroupStart"};
+  if (--group.depth > 0) return std::optional<Group>();
+  std::optional<Group> taken = std::exchange(group, Group());
+  if (taken->spoiled != ncclSuccess)
+    return Error{static_cast<Code>(taken->spoiled), fmt::format("nothing of this group is done, since a call failed: {}", taken->why)};
+  return taken;
+}
+
+}  // namespace
+
+void spoil_group(ncclResult_t result) noexcept {
+  if (group.depth == 0 || group.spoiled != ncclSuccess) return;
+  group.spoiled = result;
+  try {
+    group.why = last_error();
+  } catch (const std::bad_alloc&) {
+    return;  // no memory for the reason
+  }
+}
+
+Result<ncclResult_t> submit(Operation operation) {
+  if (group.depth == 0) return launch_operations({std::move(operation)});
+  group.operations.push_back(std::move(operation));
+  return ncclSuccess;
+}
+
+Result<ncclResult_t> submit(std::vector<Task> tasks) {
+  if (group.depth == 0) return launch(tasks);
+  group.tasks.insert(group.tasks.end(), std::make_move_iterator(tasks.begin()), std::make_move_iterator(tasks.end()));
+  return ncclSuccess;
+}
+
+void start_group() noexcept { ++group.depth; }
+
+Result<ncclResult_t> end_group() {
+  const auto ended = GYRE_TRY(take_group());
+  if (!ended || (ended->operations.empty() && ended->tasks.empty())) return ncclSuccess;
+  if (!ended->operations.empty() && !ended->tasks.empty())
+    return Error{Code::invalid_usage, "a group makes communicators, or runs operations, not both"};
+  return ended->tasks.empty() ? launch_operations(ended->operations) : launch(ended->tasks);
+}
+
+Result<std::optional<double>> simulate_group() {
+  const auto ended = GYRE_TRY(take_group());
+  if (!ended) return std::optional<double>();
+  double us = 0;
+  for (const Operation& operation : ended->operations) {
+    if (!operation.call) return std::optional<double>();
+    const auto predicted = operation.comm->engine().predicted_us(*operation.call);
+    if (!predicted) return std::optional<double>();
+    us += *predicted;
+  }
+  return std::optional<double>(us);
+}
+
+}  // namespace gyre::plugin::nccl

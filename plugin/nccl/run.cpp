@@ -1,0 +1,164 @@
+#include "plugin/nccl/run.h"
+
+#include <algorithm>
+#include <future>
+#include <thread>
+
+#include "plugin/guard.h"
+
+namespace gyre::plugin::nccl {
+namespace {
+
+/// A communicator's part of a group.
+struct Part {
+  Shared comm;
+  std::vector<const Operation*> collectives;
+  std::vector<engine::Transfer> transfers;
+  const char* name;  // of the first
+  std::optional<engine::Request> last;
+  Status status;
+};
+
+std::vector<Part> by_comm(const std::vector<Operation>& operations) {
+  std::vector<Part> parts;
+  for (const Operation& operation : operations) {
+    auto part = std::find_if(parts.begin(), parts.end(), [&](const Part& p) { return p.comm == operation.comm; });
+    if (part == parts.end()) part = parts.insert(parts.end(), Part{operation.comm, {}, {}, operation.name, {}, {}});
+    if (operation.call)
+      part->collectives.push_back(&operation);
+    else
+      part->transfers.push_back(operation.transfer);
+  }
+  return parts;
+}
+
+engine::Call call_of(const Operation& operation) {
+  engine::Call call = *operation.call;
+  if (operation.scalar_at != nullptr) call.scalar = engine::scalar_bits(call.type, operation.scalar_at);
+  return call;
+}
+
+// Collectives in their order, then all transfers, which move together.
+Status start(Part& part) {
+  engine::Communicator& engine = part.comm->engine();
+  for (const Operation* operation : part.collectives)
+    part.last = GYRE_TRY(engine.start(call_of(*operation), operation->input, operation->output));
+  if (!part.transfers.empty()) part.last = GYRE_TRY(engine.start(part.transfers));
+  return {};
+}
+
+// What is alone needs no list of operations in flight.
+Status run_alone(const Part& part) {
+  engine::Communicator& engine = part.comm->engine();
+  if (part.collectives.empty()) return engine.exchange(part.transfers);
+  const Operation& operation = *part.collectives.front();
+  return engine.run(call_of(operation), operation.input, operation.output);
+}
+
+// The operations of all communicators are under way before one is waited for: another rank of theirs may be this very thread.
+void run_together(std::vector<Part>& parts) {
+  for (Part& part : parts) part.status = start(part);
+  for (Part& part : parts) {
+    if (!part.last) continue;
+    const Status ended = part.comm->engine().wait(*part.last);  // what was begun has the program's memory until it ends
+    if (part.status) part.status = ended;
+  }
+}
+
+// Of a group by itself: nothing is begun then.
+bool refuse(std::vector<Part>& parts) {
+  for (Part& part : parts) {
+    auto refusal = part.comm->engine().wrong_group(part.transfers);
+    if (!refusal) continue;
+    for (Part& each : parts) each.status = *refusal;
+    return true;
+  }
+  return false;
+}
+
+std::vector<Part> parts_run(const std::vector<Operation>& operations) {
+  std::vector<Part> parts = by_comm(operations);
+  if (refuse(parts)) return parts;
+  if (parts.size() == 1 && parts[0].collectives.size() + (parts[0].transfers.empty() ? 0 : 1) == 1)
+    parts[0].status = run_alone(parts[0]);
+  else
+    run_together(parts);
+  return parts;
+}
+
+using Chain = std::vector<const Task*>;
+
+std::vector<Chain> chains_of(const std::vector<Task>& tasks) {
+  std::vector<Chain> chains;
+  for (const Task& task : tasks) {
+    auto chain = std::find_if(chains.begin(), chains.end(), [&](const Chain& c) { return c.front()->comm == task.comm; });
+    (chain == chains.end() ? chains.emplace_back() : *chain).push_back(&task);
+  }
+  return chains;
+}
+
+ncclResult_t run_chain(const Chain& chain) noexcept {
+  ncclResult_t result = ncclSuccess;
+  for (size_t i = 0; i < chain.size() && result == ncclSuccess; ++i) result = guard(chain[i]->name, chain[i]->run);
+  chain.front()->comm->end_call(result);
+  return result;
+}
+
+// Each chain by a thread of its own, since all ranks of a job may be this one's; where one thread can't be had none begins.
+std::vector<ncclResult_t> run_chains(const std::vector<Chain>& chains) {
+  std::vector<ncclResult_t> results(chains.size(), ncclSystemError);
+  std::promise<bool> gate;
+  const std::shared_future<bool> opens = gate.get_future().share();
+  std::vector<std::jthread> threads;
+  try {
+    for (size_t i = 1; i < chains.size(); ++i) {
+      threads.emplace_back([&, i] {
+        if (opens.get()) results[i] = run_chain(chains[i]);
+      });
+    }
+  } catch (...) {
+    gate.set_value(false);
+    throw;
+  }
+  gate.set_value(true);
+  results[0] = run_chain(chains[0]);
+  threads.clear();  // joins
+  return results;
+}
+
+template <class Work>
+ncclResult_t give_up(const std::vector<Work>& work, ncclResult_t result) noexcept {
+  for (const Work& one : work) one.comm->end_call(result);
+  return result;
+}
+
+}  // namespace
+
+ncclResult_t run(const std::vector<Operation>& operations) noexcept {
+  std::vector<Part> parts;
+  const ncclResult_t failed = guard("ncclGroupEnd", [&]() -> Status {
+    parts = parts_run(operations);
+    return {};
+  });
+  if (failed != ncclSuccess) return give_up(operations, failed);
+  ncclResult_t first = ncclSuccess;
+  for (const Part& part : parts) {
+    const ncclResult_t result = guard(part.name, [&] { return part.status; });
+    part.comm->end_call(result);
+    if (first == ncclSuccess) first = result;
+  }
+  return first;
+}
+
+ncclResult_t run(const std::vector<Task>& tasks) noexcept {
+  std::vector<ncclResult_t> results;
+  const ncclResult_t failed = guard("ncclGroupEnd", [&]() -> Status {
+    results = run_chains(chains_of(tasks));
+    return {};
+  });
+  if (failed != ncclSuccess) return give_up(tasks, failed);
+  const auto wrong = std::find_if(results.begin(), results.end(), [](ncclResult_t result) { return result != ncclSuccess; });
+  return wrong == results.end() ? ncclSuccess : *wrong;
+}
+
+}  // namespace gyre::plugin::nccl

@@ -1,0 +1,23 @@
+// The functions behind the names that libgyre-nccl.so exports: NCCL's own where there is a real one, else gyre's, which stand alone. Chosen
+// at the first call, for the whole process. A further way (calls of a real NCCL's communicators that gyre takes over) is a table as well.
+#pragma once
+#include "plugin/abi/nccl.h"
+
+namespace gyre::plugin::nccl {
+
+struct Table {
+#define GYRE_SLOT(result, name, parameters, arguments) result(*name) parameters;
+  NCCL_FUNCTIONS(GYRE_SLOT)
+#undef GYRE_SLOT
+};
+
+const Table& table() noexcept;
+
+/// The whole interface by gyre alone.
+namespace stand_alone {
+#define GYRE_FUNCTION(result, name, parameters, arguments) result name parameters noexcept;
+NCCL_FUNCTIONS(GYRE_FUNCTION)
+#undef GYRE_FUNCTION
+}  // namespace stand_alone
+
+}  // namespace gyre::plugin::nccl

@@ -1,0 +1,104 @@
+#include "plugin/nccl/unique_id.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/hash.h"
+#include "transport/control.h"
+
+namespace gyre::plugin::nccl {
+namespace {
+
+struct Id {
+  static constexpr std::array<char, 8> expected_magic{'g', 'y', 'r', 'e', '-', 'i', 'd', '1'};
+  std::array<char, 8> magic = expected_magic;
+  uint64_t job = 0;
+  uint16_t port = 0;
+  uint16_t given = 0;             ///< 1: by NCCL_COMM_ID
+  std::array<char, 108> hosts{};  ///< with commas; ends in a zero
+};
+static_assert(sizeof(Id) == sizeof(ncclUniqueId));
+
+ncclUniqueId as_nccl(const Id& id) { return __builtin_bit_cast(ncclUniqueId, id); }
+
+/// As many of the hosts as there is room for.
+void put_hosts(Id& id, std::string_view hosts) {
+  const size_t room = id.hosts.size() - 1;
+  const size_t end = hosts.size() <= room ? hosts.size() : hosts.rfind(',', room);
+  hosts = hosts.substr(0, end == std::string_view::npos ? 0 : end);
+  std::copy(hosts.begin(), hosts.end(), id.hosts.begin());
+}
+
+Result<Id> given_id(std::string_view text) {
+  const size_t colon = text.rfind(':');
+  const auto wrong = [&] { return Error{Code::invalid_argument, fmt::format("NCCL_COMM_ID={}: must be host:port", text)}; };
+  if (colon == std::string_view::npos || colon == 0) return wrong();
+  std::string_view host = text.substr(0, colon);
+  if (host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+  Id id;
+  const auto read = std::from_chars(text.data() + colon + 1, text.data() + text.size(), id.port);
+  if (read.ec != std::errc() || read.ptr != text.data() + text.size() || id.port == 0 || host.size() >= id.hosts.size()) return wrong();
+  id.given = 1;
+  id.job = fnv1a(text);
+  put_hosts(id, host);
+  return id;
+}
+
+// Those of ids whose rank 0 has not come yet, by job. Never destroyed: a thread may join while the process ends.
+struct Doors {
+  std::mutex mutex;
+  std::map<uint64_t, transport::Door> open;
+
+  static Doors& of_process() {
+    static auto& doors = *new Doors;
+    return doors;
+  }
+  std::optional<transport::Door> take(uint64_t job) {
+    const std::lock_guard lock(mutex);
+    auto node = open.extract(job);
+    return node.empty() ? std::nullopt : std::optional(std::move(node.mapped()));
+  }
+};
+
+}  // namespace
+
+Result<ncclUniqueId> make_unique_id() {
+  if (const char* given = std::getenv("NCCL_COMM_ID"); given != nullptr && *given != '\0') return as_nccl(GYRE_TRY(given_id(given)));
+  auto door = GYRE_TRY(transport::open_wide_door());
+  Id id;
+  id.job = transport::random_number();
+  id.port = door.port;
+  put_hosts(id, door.host);
+  if (id.hosts[0] == '\0') return Error{Code::system, "this host has no network address, not even a loopback's"};
+  Doors& doors = Doors::of_process();
+  const std::lock_guard lock(doors.mutex);
+  doors.open.emplace(id.job, std::move(door));
+  return as_nccl(id);
+}
+
+Result<Meeting> meeting(const ncclUniqueId& given, Rank rank, int ranks) {
+  const Id id = __builtin_bit_cast(Id, given);
+  if (id.magic != Id::expected_magic || id.hosts.back() != '\0' || id.hosts.front() == '\0' || id.port == 0)
+    return Error{Code::invalid_argument, "the unique id is none that gyre has made; do all ranks run with it?"};
+  Meeting at{{rank, ranks, id.hosts.data(), id.port}, {}};
+  at.rendezvous.job = id.job;
+  if (id.given != 0 || rank != 0) return at;
+  auto door = Doors::of_process().take(id.job);
+  if (!door) return Error{Code::invalid_usage, "the unique id was made by another process than rank 0's, or was used before"};
+  at.door = *std::move(door);
+  at.rendezvous.listen_fd = at.door.fd.get();
+  return at;
+}
+
+void close_door(const ncclUniqueId& id) { Doors::of_process().take(__builtin_bit_cast(Id, id).job); }
+
+}  // namespace gyre::plugin::nccl

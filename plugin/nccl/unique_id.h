@@ -1,0 +1,24 @@
+// What stands in a ncclUniqueId of gyre: where the ranks of a communicator meet. Whoever makes one listens from then on, as rank 0 will do,
+// so that nobody comes before the door is there. With NCCL_COMM_ID=host:port in the environment all processes make the same one, and rank 0
+// listens there when it joins.
+#pragma once
+#include "base/result.h"
+#include "plugin/abi/nccl.h"
+#include "transport/door.h"
+
+namespace gyre::plugin::nccl {
+
+Result<ncclUniqueId> make_unique_id();
+
+/// How a rank meets the others.
+struct Meeting {
+  transport::Rendezvous rendezvous;
+  transport::Door door;  ///< rank 0's, which is to stay open until all have come
+};
+/// Takes the door of this process where it is rank 0's; for that only once. Errors: not an id of gyre's; one that another process made, or
+/// that was used before.
+Result<Meeting> meeting(const ncclUniqueId&, Rank rank, int ranks);
+/// Nobody will meet there.
+void close_door(const ncclUniqueId&);
+
+}  // namespace gyre::plugin::nccl

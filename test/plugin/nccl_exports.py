@@ -1,0 +1,47 @@
+#!/usr/bin/env python3
+"""What libgyre-nccl.so shows, against the functions of plugin/abi/nccl.h and against an NCCL that is installed: nothing is missing, nothing
+else is seen, no other library than the system's is needed.
+
+    nccl_exports.py LIBRARY.so nccl.h
+"""
+import pathlib
+import re
+import sys
+
+from exports import run, symbols
+
+# Of NCCL's interface for its own kernels: a program that uses them is linked with NCCL, and finds them there.
+OF_KERNELS = re.compile(r"p?nccl(Team|DevComm|Gin|Lsa|LLA2A|Get(Lsa|Multimem|Peer)|ResetDebugInitInternal)")
+
+
+def shown_by(library, kinds="TWi"):
+    return {name for kind, name, _ in symbols("--defined-only", library) if kind in kinds}
+
+
+def installed():
+    """The path of the machine's NCCL; None: it has none."""
+    found = re.search(r"libnccl\.so\.2 .*=> (\S+)", run("/sbin/ldconfig", "-p"))
+    return found and found[1]
+
+
+def main(library, header):
+    text = pathlib.Path(header).read_text(encoding="utf-8")
+    named = set(re.findall(r"^\s*F\([^,]+, (nccl\w+),", text, re.M))
+    expected = named | {"p" + name for name in named}
+    problems = {
+        "not exported": expected - shown_by(library),
+        "exported beside": {name for _, name, _ in symbols("--defined-only", library)} - expected - {"gyre_nccl"},
+        "not weak, as NCCL's are": named & shown_by(library, "T"),
+        "needed": set(re.findall(r"NEEDED.*\[(lib(?:fmt|uc[pstm]|nccl|cuda)[^\]]*)\]", run("readelf", "-d", library))),
+    }
+    if nccl := installed():
+        problems[f"in {nccl}, but missing"] = {n for n in shown_by(nccl) if re.match(r"p?nccl[A-Z]", n) and not OF_KERNELS.match(n)} - expected
+    print(f"{len(expected)} functions, compared with {nccl or 'no NCCL, since none is installed'}")
+    for problem, names in problems.items():
+        if names:
+            print(f"{library}: {problem}: {', '.join(sorted(names))}")
+    return 1 if len(named) < 60 or any(problems.values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,203 @@
+/* A rank of a program that was written for NCCL, in C, with NCCL's symbols left open: whoever is loaded before it answers them.
+ *
+ *     nccl-program STORY RANK RANKS FILE       rank 0 puts the unique id into FILE, the others wait for it
+ *
+ * Exits with 0 if all was as the story wants it; else says what was not. */
+#define _DEFAULT_SOURCE /* usleep, clock_gettime */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "plugin/abi/nccl.h"
+
+static int rank, ranks;
+static const char* id_file;
+
+#define EXPECT(condition, ...)                                                       \
+  do {                                                                               \
+    if (!(condition)) {                                                              \
+      fprintf(stderr, "rank %d: %s:%d: %s: ", rank, __FILE__, __LINE__, #condition); \
+      fprintf(stderr, __VA_ARGS__);                                                  \
+      fprintf(stderr, " (last error: %s)\n", ncclGetLastError(NULL));                \
+      exit(1);                                                                       \
+    }                                                                                \
+  } while (0)
+#define MUST(call)                                                             \
+  do {                                                                         \
+    const ncclResult_t must_result = (call);                                   \
+    EXPECT(must_result == ncclSuccess, "%s", ncclGetErrorString(must_result)); \
+  } while (0)
+
+static double seconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static ncclUniqueId share_id(void) {
+  ncclUniqueId id;
+  char other[4096];
+  snprintf(other, sizeof other, "%s.new", id_file);
+  if (rank == 0) {
+    MUST(ncclGetUniqueId(&id));
+    FILE* file = fopen(other, "w");
+    EXPECT(file != NULL && fwrite(&id, sizeof id, 1, file) == 1 && fclose(file) == 0 && rename(other, id_file) == 0, "%s", id_file);
+    return id;
+  }
+  for (const double end = seconds() + 30; seconds() < end; usleep(1000)) {
+    FILE* file = fopen(id_file, "r");
+    if (file == NULL) continue;
+    const size_t read = fread(&id, sizeof id, 1, file);
+    fclose(file);
+    if (read == 1) return id;
+  }
+  EXPECT(0, "no id in %s", id_file);
+  return id;
+}
+
+static ncclComm_t join(void) {
+  ncclComm_t comm = NULL;
+  MUST(ncclCommInitRank(&comm, ranks, share_id(), rank));
+  int count = -1, own = -1;
+  MUST(ncclCommCount(comm, &count));
+  MUST(ncclCommUserRank(comm, &own));
+  EXPECT(count == ranks && own == rank, "rank %d of %d", own, count);
+  return comm;
+}
+
+/* Element i of a rank's input. Small integers: sums are exact in any order. */
+static float element(int of, size_t i) { return (float)((size_t)(of + 1) * (i % 13 + 1)); }
+
+static void fill(float* data, size_t count) {
+  for (size_t i = 0; i < count; ++i) data[i] = element(rank, i);
+}
+
+static void collectives(ncclComm_t comm, size_t count) {
+  const size_t all = count * (size_t)ranks;
+  float* in = malloc((all + 1) * sizeof *in);
+  float* out = malloc((all + 1) * sizeof *out);
+  const float total = (float)(ranks * (ranks + 1) / 2);
+  fill(in, all);
+  MUST(ncclAllReduce(in, out, count, ncclFloat32, ncclSum, comm, NULL));
+  for (size_t i = 0; i < count; ++i)
+    EXPECT(out[i] == total * element(0, i), "all-reduce of %zu, element %zu: %g", count, i, (double)out[i]);
+  MUST(ncclAllGather(in, out, count, ncclFloat32, comm, NULL));
+  for (size_t i = 0; i < all; ++i) EXPECT(out[i] == element((int)(i / count), i % count), "all-gather of %zu, element %zu", count, i);
+  MUST(ncclReduceScatter(in, out, count, ncclFloat32, ncclMax, comm, NULL));
+  for (size_t i = 0; i < count; ++i)
+    EXPECT(out[i] == element(ranks - 1, (size_t)rank * count + i), "reduce-scatter of %zu, element %zu", count, i);
+  MUST(ncclGroupStart());
+  for (int peer = 0; peer < ranks; ++peer) {
+    MUST(ncclSend(in, count, ncclFloat32, peer, comm, NULL));
+    MUST(ncclRecv(out + (size_t)peer * count, count, ncclFloat32, peer, comm, NULL));
+  }
+  MUST(ncclGroupEnd());
+  for (size_t i = 0; i < all; ++i) EXPECT(out[i] == element((int)(i / count), i % count), "send/recv of %zu, element %zu", count, i);
+  MUST(ncclBroadcast(in, out, count, ncclFloat32, ranks - 1, comm, NULL));
+  for (size_t i = 0; i < count; ++i) EXPECT(out[i] == element(ranks - 1, i), "broadcast of %zu, element %zu", count, i);
+  free(in);
+  free(out);
+}
+
+static void works(void) {
+  ncclComm_t comm = join(), half = NULL;
+  const size_t counts[] = {1, 7, 1000, 100003};
+  for (size_t i = 0; i < sizeof counts / sizeof *counts; ++i) collectives(comm, counts[i]);
+  MUST(ncclCommSplit(comm, rank % 2, -rank, &half, NULL));
+  float value = (float)rank, sum = 0, expected = 0;
+  for (int r = rank % 2; r < ranks; r += 2) expected += (float)r;
+  MUST(ncclAllReduce(&value, &sum, 1, ncclFloat32, ncclSum, half, NULL));
+  EXPECT(sum == expected, "%g in place of %g", (double)sum, (double)expected);
+  MUST(ncclCommDestroy(half));
+  MUST(ncclCommFinalize(comm));
+  MUST(ncclCommDestroy(comm));
+}
+
+/* Rank 1 dies among them. */
+static void killed(void) {
+  ncclComm_t comm = join();
+  float data[1000];
+  fill(data, 1000);
+  MUST(ncclAllReduce(data, data, 1000, ncclFloat32, ncclMax, comm, NULL));
+  if (rank == 1) raise(SIGKILL);
+  const double begin = seconds();
+  const ncclResult_t result = ncclAllReduce(data, data, 1000, ncclFloat32, ncclSum, comm, NULL);
+  EXPECT(result == ncclRemoteError, "%d", (int)result);
+  EXPECT(seconds() - begin < 5, "%g s", seconds() - begin);
+  ncclResult_t state = ncclSuccess;
+  MUST(ncclCommGetAsyncError(comm, &state));
+  EXPECT(state == ncclRemoteError, "%d", (int)state);
+  puts(ncclGetLastError(comm));
+  ncclComm_t rest = NULL;
+  int without = 1;
+  MUST(ncclCommShrink(comm, &without, 1, &rest, NULL, NCCL_SHRINK_ABORT));
+  float one = 1, sum = 0;
+  MUST(ncclAllReduce(&one, &sum, 1, ncclFloat32, ncclSum, rest, NULL));
+  EXPECT(sum == (float)(ranks - 1), "%g", (double)sum);
+  MUST(ncclCommAbort(comm));
+  MUST(ncclCommDestroy(rest));
+}
+
+/* Rank 0 calls something else than the others. */
+static void mismatch(void) {
+  ncclComm_t comm = join();
+  float data[64];
+  fill(data, 64);
+  const ncclResult_t result = ncclAllReduce(data, data, rank == 0 ? 32 : 64, ncclFloat32, ncclSum, comm, NULL);
+  EXPECT(result != ncclSuccess, "a sum of other counts");
+  puts(ncclGetLastError(comm));
+  MUST(ncclCommAbort(comm));
+}
+
+/* As data loaders do: children that call nothing, and end as programs end. */
+static void forks(void) {
+  ncclComm_t comm = join();
+  for (int i = 0; i < 4; ++i) {
+    const pid_t child = fork();
+    if (child == 0) exit(0);
+    int status = -1;
+    collectives(comm, 1000);
+    EXPECT(waitpid(child, &status, 0) == child && status == 0, "a child's status is %d", status);
+    collectives(comm, 1000);
+  }
+  MUST(ncclCommDestroy(comm));
+}
+
+/* Ends without a word to gyre, and others of its ranks, too. */
+static void leaves(void) { collectives(join(), 1000); }
+
+/* As few calls as show who answers. */
+static void who(void) {
+  int version = 0;
+  MUST(ncclGetVersion(&version));
+  printf("version %d\n", version);
+  ncclComm_t comm = NULL;
+  ncclUniqueId id;
+  memset(&id, 7, sizeof id);
+  MUST(ncclCommInitRank(&comm, 1, id, 0));
+  MUST(ncclGroupStart());
+  MUST(ncclAllReduce(&version, &version, 1, ncclInt32, ncclSum, comm, NULL));
+  MUST(ncclGroupEnd());
+  MUST(ncclCommDestroy(comm));
+  uint64_t value = 0;
+  printf("memory %d, %s\n", (int)ncclCommMemStats(comm, ncclStatGpuMemTotal, &value), ncclGetErrorString(ncclSuccess));
+}
+
+int main(int count, char** words) {
+  if (count != 5) return 2;
+  rank = atoi(words[2]);
+  ranks = atoi(words[3]);
+  id_file = words[4];
+  const struct {
+    const char* name;
+    void (*run)(void);
+  } stories[] = {{"works", works}, {"killed", killed}, {"mismatch", mismatch}, {"forks", forks}, {"leaves", leaves}, {"who", who}};
+  for (size_t i = 0; i < sizeof stories / sizeof *stories; ++i) {
+    if (strcmp(words[1], stories[i].name) == 0) return stories[i].run(), 0;
+  }
+  return 2;
+}

@@ -1,0 +1,81 @@
+"""A program written for NCCL, with libgyre-nccl.so loaded before it: by gyre alone, and where there is a real NCCL (a fake one)."""
+import os
+import pathlib
+import re
+import signal
+import tempfile
+
+from system import Process, check, perf, subjects
+
+LIBRARY, FAKE = os.environ["TEST_NCCL_LIBRARY"], os.environ["TEST_FAKE_NCCL"]
+
+
+def start(story, rank, ranks, folder, nccl=FAKE, **env):
+    """The program is linked with libnccl.so.2, which is that one."""
+    if not (named := pathlib.Path(folder) / "libnccl.so.2").is_symlink():
+        named.symlink_to(nccl)
+    return Process([perf(), story, rank, ranks, pathlib.Path(folder) / "id"], {"LD_PRELOAD": LIBRARY, "LD_LIBRARY_PATH": folder, **env})
+
+
+def run(story, ranks, **env):
+    with tempfile.TemporaryDirectory() as folder:
+        started = [start(story, rank, ranks, folder, GYRE_NCCL="off", **env) for rank in range(ranks)]
+        for process in started:
+            process.wait()
+        return started
+
+
+def by_gyre_alone():
+    for ranks in (1, 2, 3, 4, 8):
+        for transport in ("auto", "tcp"):
+            for process in run("works", ranks, GYRE_TRANSPORT=transport):
+                check(process.code == 0, f"{ranks} ranks over {transport}: {process.code}: {process.err}")
+
+
+def children_of_a_fork_do_no_harm():
+    for process in run("forks", 3, ASAN_OPTIONS="detect_leaks=0"):  # in a child, of what the parent's threads hold
+        check(process.code == 0, f"{process.code}: {process.err}")
+
+
+def a_program_may_end_without_destroying():
+    for process in run("leaves", 3):
+        check(process.code == 0 and process.err == "", f"{process.code}: {process.err}")
+
+
+def a_killed_rank_is_named_and_left_behind():
+    for rank, process in enumerate(run("killed", 3)):
+        wanted = -signal.SIGKILL if rank == 1 else 0
+        check(process.code == wanted, f"rank {rank}: {process.code}: {process.err}")
+        check(rank == 1 or "rank 1" in process.out, f"rank {rank} does not name who died: {process.out}")
+
+
+def calls_that_differ_are_an_error_on_all_ranks():
+    for rank, process in enumerate(run("mismatch", 3)):
+        check(process.code == 0, f"rank {rank}: {process.code}: {process.err}")
+        check("count" in process.out, f"rank {rank} does not say what differs: {process.out}")
+
+
+def a_wrong_option_is_named():
+    with tempfile.TemporaryDirectory() as folder:
+        process = start("works", 0, 1, folder, GYRE_NCLL="off").wait()
+        check(process.code == 1 and "GYRE_NCLL" in process.err, f"{process.code}: {process.err}")
+
+
+def a_real_nccl_is_asked():
+    with tempfile.TemporaryDirectory() as folder:
+        process = start("who", 0, 1, folder).wait()
+        check(process.code == 0, f"{process.code}: {process.err}")
+        said = ["NCCL: ncclGetVersion", "version 21903", "NCCL: ncclCommInitRank 1 7 0", "NCCL: ncclGroupStart",
+                "NCCL: ncclAllReduce 1 1 2 0 0x4711 1", "NCCL: ncclGroupEnd", "NCCL: ncclCommDestroy 0x4711", "memory 5, NCCL's own words"]
+        check(process.out.splitlines() == said, process.out)
+        check(re.search(r"ncclCommMemStats: .*too old", process.err), process.err)
+
+
+def gyre_by_the_name_of_nccl_is_no_real_one():
+    with tempfile.TemporaryDirectory() as folder:
+        process = start("who", 0, 1, folder, nccl=LIBRARY).wait()
+        check("version 22809" in process.out, f"{process.code}: {process.out} {process.err}")
+
+
+subjects([by_gyre_alone, children_of_a_fork_do_no_harm, a_program_may_end_without_destroying, a_killed_rank_is_named_and_left_behind, calls_that_differ_are_an_error_on_all_ranks, a_wrong_option_is_named,
+          a_real_nccl_is_asked, gyre_by_the_name_of_nccl_is_no_real_one])

@@ -7,7 +7,12 @@
 #include <cstddef>
 #include <cstdint>
 
+// nvcc takes these functions for the GPU, too.
+#if defined(__CUDACC__)
+#define GYRE_INLINE __host__ __device__ __forceinline__
+#else
 #define GYRE_INLINE [[gnu::always_inline]] inline
+#endif
 
 namespace gyre::kernels {
 
@@ -102,7 +107,7 @@ GYRE_INLINE T narrow(float value) {
     return T{static_cast<uint16_t>(rounded_upper(value) >> 16)};
   } else {
     constexpr int down = 23 - T::mantissa_bits;
-    constexpr auto limit = __builtin_bit_cast(uint32_t, T::limit);
+    const uint32_t limit = float_bits(T::limit);  // were it constexpr, nvcc 13.0 would break down
     const uint32_t bits = float_bits(value);
     const uint32_t magnitude = bits & 0x7fffffffU;
     const uint32_t cut = magnitude < limit ? magnitude : limit;

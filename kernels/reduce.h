@@ -1,0 +1,136 @@
+// The one loop of all step kernels: reduce_copy, over (reduction, number of sources, of destinations, packs in flight). Whole packs of
+// 16 bytes where all pointers are equally far from a multiple of that, after what lies before the first one; all else by element. A warp's
+// threads are neighbours, its packs 512 bytes apart; all loads of a batch are issued before the first is used.
+#pragma once
+#include "kernels/reduction.h"
+#include "kernels/step.h"
+
+namespace gyre::kernels {
+
+/// The threads that share a step, a multiple of a warp, and which of them this is.
+struct Team {
+  size_t thread, threads;
+};
+
+/// A step's pointers, to units (packs or elements) and some bytes further on.
+template <class Unit>
+struct Operands {
+  const StepArgs& args;
+  size_t bytes;
+
+  GYRE_DEVICE const Unit* source(int i) const { return at(args.sources[i]); }
+  GYRE_DEVICE const Unit* further(int i) const { return at(args.more[i]); }
+  GYRE_DEVICE Unit* destination(int i) const { return reinterpret_cast<Unit*>(static_cast<std::byte*>(args.destinations[i]) + bytes); }
+
+ private:
+  GYRE_DEVICE const Unit* at(const void* pointer) const {
+    return reinterpret_cast<const Unit*>(static_cast<const std::byte*>(pointer) + bytes);
+  }
+};
+
+template <int n, class Unit>
+GYRE_DEVICE void load_batch(Unit (&units)[n], const Unit* from) {
+  GYRE_UNROLL
+  for (int i = 0; i < n; ++i) units[i] = load_stream(from + i * warp_threads);
+}
+
+template <int sources, int n, class R, class Unit>
+GYRE_DEVICE void reduce_fixed(Unit (&result)[n], const R& reduction, const Operands<Unit>& operands, size_t first) {
+  Unit units[sources][n];
+  GYRE_UNROLL
+  for (int s = 0; s < sources; ++s) load_batch(units[s], operands.source(s) + first);
+  GYRE_UNROLL
+  for (int i = 0; i < n; ++i) {
+    if constexpr (sources == 1)
+      result[i] = reduction.one(units[0][i]);
+    else
+      result[i] = reduction.two(units[0][i], units[1][i]);
+    GYRE_UNROLL
+    for (int s = 2; s < sources; ++s) result[i] = reduction.more(result[i], units[s][i]);
+    if constexpr (sources > 1) result[i] = reduction.last(result[i]);
+  }
+}
+
+template <int n, class R, class Unit>
+GYRE_DEVICE void reduce_many(Unit (&result)[n], const R& reduction, const Operands<Unit>& operands, size_t first) {
+  Unit units[n];
+  load_batch(result, operands.source(0) + first);
+  load_batch(units, operands.further(0) + first);
+  GYRE_UNROLL
+  for (int i = 0; i < n; ++i) result[i] = reduction.two(result[i], units[i]);
+  for (int s = 1; operands.args.more[s] != nullptr; ++s) {
+    load_batch(units, operands.further(s) + first);
+    GYRE_UNROLL
+    for (int i = 0; i < n; ++i) result[i] = reduction.more(result[i], units[i]);
+  }
+  GYRE_UNROLL
+  for (int i = 0; i < n; ++i) result[i] = reduction.last(result[i]);
+}
+
+/// n units, those of a warp's other threads between them, from `first` on.
+template <int sources, int destinations, int n, class R, class Unit>
+GYRE_DEVICE void reduce_batch(const R& reduction, const Operands<Unit>& operands, size_t first) {
+  Unit result[n];
+  if constexpr (sources == many)
+    reduce_many<n>(result, reduction, operands, first);
+  else
+    reduce_fixed<sources, n>(result, reduction, operands, first);
+  GYRE_UNROLL
+  for (int d = 0; d < destinations; ++d) {
+    GYRE_UNROLL
+    for (int i = 0; i < n; ++i) store_stream(operands.destination(d) + first + i * warp_threads, result[i]);
+  }
+}
+
+/// How many elements come before the first whole pack, and how many packs there are; none where pointers differ.
+struct Split {
+  size_t head, packs;
+};
+
+template <class T, int sources, int destinations>
+GYRE_DEVICE Split split(const StepArgs& args) {
+  constexpr size_t pack = sizeof(Pack);
+  const auto offset = [](const void* pointer) { return reinterpret_cast<uintptr_t>(pointer) % pack; };
+  const size_t common = offset(args.destinations[0]);
+  bool same = destinations < 2 || offset(args.destinations[destinations - 1]) == common;
+  GYRE_UNROLL
+  for (int s = 0; s < (sources == many ? 1 : sources); ++s) same = same && offset(args.sources[s]) == common;
+  if constexpr (sources == many) {
+    for (int s = 0; args.more[s] != nullptr; ++s) same = same && offset(args.more[s]) == common;
+  }
+  const size_t head = (pack - common) % pack / sizeof(T);
+  if (!same || head > args.count) return {0, 0};
+  return {head, (args.count - head) / (pack / sizeof(T))};
+}
+
+/// Units 0 to count: whole batches, which lie together for a warp, as do those of neighbours; what is left goes round by single ones.
+template <int sources, int destinations, int n, class R, class Unit>
+GYRE_DEVICE void reduce_units(const R& reduction, const Operands<Unit>& operands, size_t count, Team team) {
+  constexpr size_t batch = size_t{warp_threads} * n;
+  const size_t whole = count - count % batch;
+  const size_t first = team.thread / warp_threads * batch + team.thread % warp_threads;
+  GYRE_ROLLED
+  for (size_t i = first; i < whole; i += team.threads * n) reduce_batch<sources, destinations, n>(reduction, operands, i);
+  GYRE_ROLLED
+  for (size_t i = whole + team.thread; i < count; i += team.threads) reduce_batch<sources, destinations, 1>(reduction, operands, i);
+}
+
+/// A thread's share; `packs` is how many of each source it loads before it uses the first.
+template <class R, int sources, int destinations, int packs>
+GYRE_DEVICE void reduce_copy(const StepArgs& args, Team team) {
+  using T = typename R::Element;
+  const OnElements<R> on_elements{R(args.scalar)};
+  const Operands<T> elements{args, 0};
+  const Split parts = split<T, sources, destinations>(args);
+  if (parts.packs == 0) return reduce_units<sources, destinations, packs>(on_elements, elements, args.count, team);
+
+  const OnPacks<R> on_packs{R(args.scalar)};
+  reduce_units<sources, destinations, packs>(on_packs, Operands<Pack>{args, parts.head * sizeof(T)}, parts.packs, team);
+  // Both ends, of less than a pack each, are for the first warp.
+  const size_t middle = parts.packs * (sizeof(Pack) / sizeof(T));
+  if (team.thread < args.count - middle) {
+    reduce_batch<sources, destinations, 1>(on_elements, elements, team.thread < parts.head ? team.thread : team.thread + middle);
+  }
+}
+
+}  // namespace gyre::kernels

@@ -1,0 +1,14 @@
+// The step kernels themselves: reduce_copy, shared by all threads of a launch. Written for nvcc; test/simt runs them on the host.
+#pragma once
+#include "kernels/reduce.h"
+
+namespace gyre::kernels {
+
+/// With blocks of at most step_threads threads, a multiple of a warp.
+template <class R, int sources, int destinations, int packs>
+__global__ void __launch_bounds__(step_threads, 2) step_kernel(const StepArgs args) {
+  const Team grid{size_t{blockIdx.x} * blockDim.x + threadIdx.x, size_t{gridDim.x} * blockDim.x};
+  reduce_copy<R, sources, destinations, packs>(args, grid);
+}
+
+}  // namespace gyre::kernels

@@ -1,0 +1,25 @@
+#include "kernels/table.h"
+
+#include <algorithm>
+
+namespace gyre::kernels {
+namespace {
+
+#define GYRE_STEP_ROW(type) &type##_steps,
+constexpr std::array<const StepRow*, data_type_count> step_rows{GYRE_STEP_TYPES(GYRE_STEP_ROW)};
+#undef GYRE_STEP_ROW
+
+constexpr size_t bytes_for_block = size_t{128} * 1024;
+
+}  // namespace
+
+StepKernel step_kernel_of(DataType type, ReduceOp op, Shape shape) {
+  return (*step_rows[static_cast<size_t>(type)])[static_cast<size_t>(op)][static_cast<size_t>(shape)];
+}
+
+unsigned step_blocks(size_t bytes, unsigned most) {
+  const size_t worth = bytes / bytes_for_block + (bytes % bytes_for_block != 0 ? 1 : 0);
+  return static_cast<unsigned>(std::clamp<size_t>(worth, 1, std::max(most, 1U)));
+}
+
+}  // namespace gyre::kernels

@@ -1,0 +1,8 @@
+#include "kernels/table_rows.h"
+
+namespace gyre::kernels {
+
+const StepRow int8_steps = integer_steps<int8_t, uint8_t>;
+const StepRow uint8_steps = integer_steps<uint8_t, uint8_t>;
+
+}  // namespace gyre::kernels

@@ -1,0 +1,8 @@
+#include "kernels/table_rows.h"
+
+namespace gyre::kernels {
+
+const StepRow float8e4m3_steps = float_steps<Float8e4m3, uint8_t>;
+const StepRow float8e5m2_steps = float_steps<Float8e5m2, uint8_t>;
+
+}  // namespace gyre::kernels

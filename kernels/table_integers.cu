@@ -1,0 +1,10 @@
+#include "kernels/table_rows.h"
+
+namespace gyre::kernels {
+
+const StepRow int32_steps = integer_steps<int32_t, uint32_t>;
+const StepRow uint32_steps = integer_steps<uint32_t, uint32_t>;
+const StepRow int64_steps = integer_steps<int64_t, uint64_t>;
+const StepRow uint64_steps = integer_steps<uint64_t, uint64_t>;
+
+}  // namespace gyre::kernels

@@ -1,0 +1,39 @@
+// A type's row of the table of step kernels: to name a kernel here is what makes the compiler make it. For table_*.cu only.
+#pragma once
+#include <type_traits>
+
+#include "kernels/step_kernel.h"
+#include "kernels/table.h"
+
+namespace gyre::kernels {
+
+/// A reduction in all shapes, and what becomes of one source alone.
+#define GYRE_STEP_KERNEL(shape, sources, destinations, packs) \
+  step_kernel<std::conditional_t<sources == 1, Alone, R>, sources, destinations, packs>,
+template <class R, class Alone>
+inline constexpr ShapeRow step_shapes{GYRE_STEP_SHAPES(GYRE_STEP_KERNEL)};
+#undef GYRE_STEP_KERNEL
+
+/// Sums and products wrap, so they run in the unsigned type of the same width.
+template <class T, class Unsigned>
+inline constexpr StepRow integer_steps{{
+    step_shapes<Plain<Unsigned, Sum>, Copy<Unsigned>>,
+    step_shapes<Plain<Unsigned, Prod>, Copy<Unsigned>>,
+    step_shapes<Plain<T, Max>, Copy<Unsigned>>,
+    step_shapes<Plain<T, Min>, Copy<Unsigned>>,
+    step_shapes<Averaged<T, Unsigned>, Copy<Unsigned>>,
+    step_shapes<Premultiplied<Unsigned>, Premultiplied<Unsigned>>,
+}};
+
+/// Bits: an unsigned integer of T's width.
+template <class T, class Bits>
+inline constexpr StepRow float_steps{{
+    step_shapes<Plain<T, Sum>, Copy<Bits>>,
+    step_shapes<Plain<T, Prod>, Copy<Bits>>,
+    step_shapes<Plain<T, Max>, Copy<Bits>>,
+    step_shapes<Plain<T, Min>, Copy<Bits>>,
+    step_shapes<Premultiplied<T>, Premultiplied<T>>,
+    step_shapes<Premultiplied<T>, Premultiplied<T>>,
+}};
+
+}  // namespace gyre::kernels

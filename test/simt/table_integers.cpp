@@ -1,0 +1,3 @@
+#include "test/simt/cuda.h"
+// The keywords come first.
+#include "kernels/table_integers.cu"

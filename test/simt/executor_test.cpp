@@ -7,9 +7,7 @@
 #include <vector>
 
 #include "test/catch.h"
-#include "test/simt/cuda.h"
-// The keywords come first.
-#include "kernels/mem.h"
+#include "test/simt/sample.h"
 
 using namespace gyre;
 using namespace gyre::simt;
@@ -97,4 +95,9 @@ TEST_CASE("several host threads launch at once", "[simt]") {
   }
   for (std::thread& host : hosts) host.join();
   CHECK(std::all_of(counts.begin(), counts.end(), [](int n) { return n == 10; }));
+}
+
+TEST_CASE("a kernel that stays reduces what the network brings, and says when it may leave", "[simt]") {
+  CHECK(sums_are_right<Fault::none>({1, 32, 0}));
+  for (uint64_t seed = 0; seed < 3; ++seed) CHECK(sums_are_right<Fault::none>({3, 64, seed}));
 }

@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+"""Whether the GPU's kernels were compiled as they should be: no spills or local memory, few registers, whole packs loaded and stored, all of a
+batch's before its use, a fused multiply-add where there must be one and nowhere else, and no more code than expected. Needs no GPU and
+no disassembler; reads what kernels/nvcc.py kept.
+
+    quality.py NVCC REPORT.json…
+"""
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+import cubin
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+MOST_REGISTERS = 64  # of 512 threads: two blocks fit a multiprocessor
+MOST_INSTRUCTIONS = 2500
+MOST_BYTES = 12 << 20  # of all machine code of all architectures
+STEP = re.compile(r"step_kernel<(.+), (\d+), (\d+), (\d+)>\(")
+
+# What a kernel's PTX must have, by its reduction; those not named here must not fuse.
+FUSED = {"Premultiplied<float>": "fma.rn.f32", "Premultiplied<double>": "fma.rn.f64", "Premultiplied<Half>": "fma.rn.f16x2",
+         "Premultiplied<Bfloat16>": "fma.rn.bf16x2"}
+NATIVE = {"Plain<Half, Sum>": "add.rn.f16x2", "Plain<Half, Prod>": "mul.rn.f16x2", "Plain<Half, Min>": "min.f16x2",
+          "Plain<Bfloat16, Sum>": "add.rn.bf16x2", "Plain<Bfloat16, Max>": "max.bf16x2", "Plain<float, Max>": "max.f32",
+          "Plain<Float8e4m3, Sum>": "cvt.rn.satfinite.e4m3x2.f16x2", "Plain<Float8e5m2, Prod>": "cvt.rn.satfinite.e5m2x2.f16x2"}
+
+
+def assembler(text):
+    """{(architecture, mangled name): {registers, stack, spilled}} of what ptxas says."""
+    found, entry = {}, {}
+    for line in text.splitlines():
+        if match := re.search(r"Compiling entry function '(\w+)' for 'sm_(\w+)'", line):
+            entry = found.setdefault((match[2], match[1]), {})
+        elif match := re.search(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", line):
+            entry["stack"], entry["spilled"] = int(match[1]), int(match[2]) + int(match[3])
+        elif match := re.search(r"Used (\d+) registers", line):
+            entry["registers"] = int(match[1])
+    return found
+
+
+def learned(nvcc, architectures):
+    """{architecture: (load of a pack, store of a pack)}"""
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name in architectures:
+            path = pathlib.Path(folder) / f"probe_{name}.cubin"
+            subprocess.run([nvcc, "-cubin", f"-arch=sm_{name}", "-std=c++20", f"-I{ROOT}", "-o", path, ROOT / "test/kernels/probe.cu"], check=True)
+            found[name] = cubin.learn(path)
+    return found
+
+
+def step(text):
+    """(reduction, sources, destinations, packs) of a kernel's readable name."""
+    match = STEP.search(text.replace("gyre::kernels::", ""))
+    return (match[1], *map(int, match.groups()[1:])) if match else None
+
+
+def code_faults(kernel, code, load, store):
+    reduction, sources, destinations, packs = kernel
+    counts = cubin.instructions(code)
+    # In batches and, for what is left of them, by single packs. Of many sources two are there at least: the first, and those in the loop.
+    loads, stores = (sources or 2) * (packs + 1), destinations * (packs + 1)
+    if counts[load] < loads:
+        yield f"{counts[load]} loads of packs, not {loads}"
+    if counts[store] < stores:
+        yield f"{counts[store]} stores of packs, not {stores}"
+    if len(code) // 16 > MOST_INSTRUCTIONS:
+        yield f"{len(code) // 16} instructions, more than {MOST_INSTRUCTIONS}"
+
+
+def said_faults(said):
+    if said.get("registers", 1000) > MOST_REGISTERS:
+        yield f"{said.get('registers')} registers, more than {MOST_REGISTERS}"
+    if said.get("stack") != 0 or said.get("spilled") != 0:
+        yield f"stack of {said.get('stack')} bytes, {said.get('spilled')} spilled"
+
+
+def ptx_faults(kernel, text):
+    reduction, sources = kernel[:2]
+    fused = sorted(set(re.findall(r"\bfma\.[\w.]+", text)))
+    wanted = FUSED.get(reduction) if sources != 1 else None
+    if wanted and wanted not in fused:
+        yield f"PTX has no {wanted}"
+    if not wanted and fused:
+        yield f"PTX fuses: {', '.join(fused)}"
+    if sources != 1 and reduction in NATIVE and NATIVE[reduction] not in text:
+        yield f"PTX has no {NATIVE[reduction]}"
+    if "ld.global.L1::no_allocate.v4.u32" not in text:
+        yield "PTX loads no packs past the first-level cache"
+
+
+def ptx_entries(text):
+    """{mangled name: body}"""
+    parts = re.split(r"\.entry\s+(\w+)\s*\(", text)
+    return dict(zip(parts[1::2], parts[2::2]))
+
+
+class Figures:
+    def __init__(self):
+        self.kernels, self.bytes, self.registers, self.longest, self.seconds = 0, 0, {}, 0, 0.0
+        self.reductions = set()
+
+    def add(self, reduction, code, registers):
+        self.kernels += 1
+        self.reductions.add(reduction)
+        self.bytes += len(code)
+        self.registers[registers] = self.registers.get(registers, 0) + 1
+        self.longest = max(self.longest, len(code) // 16)
+
+    def __str__(self):
+        registers = ", ".join(f"{number}: {self.registers[number]}" for number in sorted(self.registers))
+        return (f"{self.kernels} kernels, {self.bytes / 2**20:.1f} MiB, the longest {self.longest} instructions, compiled in {self.seconds:.0f} s\n"
+                f"kernels by registers: {registers}")
+
+
+def check(report_path, known, figures):
+    """Yields (kernel, architecture, fault)."""
+    report = json.loads(report_path.read_text())
+    said = assembler(report["ptxas"])
+    figures.seconds += report["seconds"]
+    kept = report_path.with_suffix(".kept")
+    for architecture in report["architectures"]:
+        path, = kept.glob(f"*_{architecture}.cubin")
+        code = cubin.kernels(path)
+        for name, text in cubin.readable(code).items():
+            kernel = step(text)
+            if kernel is None:
+                continue
+            entry = said.get((architecture, name), {})
+            figures.add(kernel[0], code[name], entry.get("registers", 0))
+            for fault in [*code_faults(kernel, code[name], *known[architecture]), *said_faults(entry)]:
+                yield kernel, architecture, fault
+    path, = kept.glob("*_90.ptx")
+    entries = ptx_entries(path.read_text())
+    for name, text in cubin.readable(entries).items():
+        for fault in ptx_faults(step(text), entries[name]):
+            yield step(text), "ptx", fault
+
+
+def main(nvcc, *reports):
+    reports = [pathlib.Path(report) for report in reports]
+    architectures = sorted({name for report in reports for name in json.loads(report.read_text())["architectures"]}, key=int)
+    known = learned(nvcc, architectures)
+    figures = Figures()
+    faults = [fault for report in reports for fault in check(report, known, figures)]
+    wrong = [f"{reduction} {sources or 'many'} -> {destinations}, {packs} packs, {architecture}: {fault}"
+             for (reduction, sources, destinations, packs), architecture, fault in faults]
+    wrong += [f"no kernel of {name}" for name in sorted({*FUSED, *NATIVE} - figures.reductions)]
+    if figures.bytes > MOST_BYTES:
+        wrong.append(f"more than {MOST_BYTES >> 20} MiB of machine code")
+    print(*wrong, figures, sep="\n")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

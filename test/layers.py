@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Fails when an include breaks the floors (the table below, which is the one that counts): up, sideways, in a circle, not from the root,
-or a library's header outside its folder. Prints file:line, the include, and the rule. Standard library only, so that it runs anywhere.
+a library's header outside its folder, or PTX outside its header. Prints file:line, the include, and the rule. Standard library only, so that it runs anywhere.
 
     test/layers.py [ROOT]        checks the tree (default: the repository this file is in)
     test/layers.py --self-test   plants one violation of each rule in a temporary tree and expects each to be found
@@ -28,6 +28,10 @@ LIBRARIES = [
 ]
 # schedule/ is pure: no I/O, no threads.
 PURE = {"schedule": r"(thread|mutex|shared_mutex|condition_variable|future|iostream|fstream|cstdio|unistd\.h|pthread\.h|sys/.*)$"}
+
+# GPU instructions by hand: in one header, where each has a twin for a host's compiler.
+PTX = re.compile(r"\basm\b")
+PTX_HEADER = "kernels/mem.h"
 
 # NCCL's types and functions are declared in plugin/ only; a test may define functions, to stand in for a real NCCL.
 NCCL_TYPE = re.compile(r"^\s*(typedef\s+)?(struct|enum|union|class)\s+nccl[A-Z]\w*\s*[;{:]|^\s*using\s+nccl[A-Z]\w*\s*="
@@ -95,6 +99,8 @@ def include_rule(relative, quote, name):
 
 
 def declaration_rule(relative, line):
+    if inside(relative, ["kernels", "test/simt"]) and relative.as_posix() != PTX_HEADER and PTX.search(line):
+        return f"PTX belongs in {PTX_HEADER} only"
     if inside(relative, ["plugin"]):
         return None
     if NCCL_TYPE.search(line) or (NCCL_FUNCTION.match(line) and not inside(relative, ["test"])):
@@ -159,6 +165,9 @@ PLANTED = [
     ("engine/verbs.cpp", "#include <infiniband/verbs.h>\n", "verbs"),
     ("engine/stream.h", "#include <cuda_runtime.h>\n", "CUDA"),
     ("test/simt/types.h", "#include <cuda_fp16.h>\n", None),
+    ("kernels/mem.h", '#pragma once\nvoid relax() { asm volatile("nanosleep.u32 32;"); }\n', None),
+    ("kernels/spin.cu", 'void relax() { asm volatile("nanosleep.u32 32;"); }\n', "PTX"),
+    ("test/simt/kernel.cpp", '#include "kernels/reduce.cu"\n', None),
     ("test/cuda.cpp", "#include <cuda.h>\n", "CUDA"),
     ("perf/catch.cpp", "#include <catch2/catch.hpp>\n", "Catch2"),
     ("test/catch.h", "#include <catch2/catch.hpp>\n", None),

@@ -72,6 +72,9 @@ void Attempt::start() {
   fd_ = UniqueFd(::socket(address_.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd_) return give_up(errno_text(errno));
   set_options(fd_.get());
+  // Before rank 0 listens, the kernel may give this socket the very port that it asks for, which then is connected to itself. It must not
+  // keep rank 0 from listening there, nor must what remains of it (TIME_WAIT).
+  allow_reuse(fd_.get());
   const int rc = ::connect(fd_.get(), reinterpret_cast<const sockaddr*>(&address_.storage), address_.length);
   if (rc != 0 && errno != EINPROGRESS && errno != EINTR) give_up(errno_text(errno));
 }

@@ -28,7 +28,7 @@ void set(int fd, int level, int option, int value) { ::setsockopt(fd, level, opt
 UniqueFd bound(int family, uint16_t port) {
   UniqueFd fd(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd) return fd;
-  set(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+  allow_reuse(fd.get());
   sockaddr_storage any{};
   socklen_t length = sizeof(sockaddr_in);
   if (family == AF_INET6) {
@@ -107,6 +107,8 @@ Result<UniqueFd> listen(const Rendezvous& rendezvous) {
   }
   return Error{Code::system, fmt::format("rank {}: cannot listen on {}: {}", rendezvous.rank, where(rendezvous), errno_text(error))};
 }
+
+void allow_reuse(int fd) { set(fd, SOL_SOCKET, SO_REUSEADDR, 1); }
 
 void set_options(int fd) {
   set(fd, IPPROTO_TCP, TCP_NODELAY, 1);

@@ -25,6 +25,8 @@ Result<std::vector<Address>> addresses(const Rendezvous&);
 /// Listens on all addresses of this host, at the first free port of the rendezvous.
 Result<UniqueFd> listen(const Rendezvous&);
 
+/// Whoever allows reuse too may listen at this socket's port.
+void allow_reuse(int fd);
 /// No delay, keepalive, and the limit below.
 void set_options(int fd);
 /// Whether data that is not acknowledged for four seconds ends the connection.

@@ -64,6 +64,23 @@ def two_ranks_on_each():
                 joined(ranks, rank, f"tcp to rank {', '.join(far)}")
 
 
+def a_port_that_a_rank_has_asked_itself():
+    """A rank that asks before rank 0 listens may be given rank 0's port for its own end, and so reach itself. Rank 0 still listens there."""
+    with TwoHosts() as hosts:
+        hosts.start(0, ["sh", "-c", "echo 40000 40003 > /proc/sys/net/ipv4/ip_local_port_range"]).wait()
+        job = {"GYRE_SIZE": 2, "GYRE_ROOT": "127.0.0.1:40000"}
+        itself = "0100007F:9C40 0100007F:9C40"
+        asking = hosts.start(0, [perf(), "all_reduce", *FLAGS], {**job, "GYRE_RANK": 1})
+
+        def reached_itself():
+            table = hosts.start(0, ["cat", "/proc/net/tcp"])
+            table.wait()
+            return itself in table.out
+
+        await_that(reached_itself, "the rank does not reach itself")
+        passes([hosts.start(0, [perf(), "all_reduce", *FLAGS], {**job, "GYRE_RANK": 0}), asking])
+
+
 def bytes_on_the_link(hosts, order, flags, algorithm="ring"):
     before = [hosts.sent(host) for host in range(2)]
     passes(start(hosts, order, *flags, "--algorithm", algorithm))
@@ -159,6 +176,6 @@ def the_same_hostid_where_memory_is_not_shared():
                     rank.wait(30).complains(f"^gyre-perf: rank {number}: ", "shm", r"rank \d cannot be joined with rank \d")
 
 
-subjects([a_rank_on_each, ucx_where_both_ranks_ask_for_it, two_ranks_on_each, what_crosses_the_link, nothing_crosses_for_ranks_on_one_host,
-          a_link_that_is_cut, a_link_that_is_cut_for_a_second, shm_between_hosts, the_same_hostid_on_both, different_hostids_on_one_host,
-          the_same_hostid_where_memory_is_not_shared])
+subjects([a_rank_on_each, ucx_where_both_ranks_ask_for_it, two_ranks_on_each, a_port_that_a_rank_has_asked_itself, what_crosses_the_link,
+          nothing_crosses_for_ranks_on_one_host, a_link_that_is_cut, a_link_that_is_cut_for_a_second, shm_between_hosts, the_same_hostid_on_both,
+          different_hostids_on_one_host, the_same_hostid_where_memory_is_not_shared])

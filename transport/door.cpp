@@ -6,12 +6,15 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <mutex>
 #include <vector>
 
+#include "base/log.h"
 #include "base/text.h"
 #include "transport/bootstrap_socket.h"
 #include "transport/bootstrap_text.h"
 #include "transport/net_device.h"
+#include "transport/net_filter.h"
 
 namespace gyre::transport {
 namespace {
@@ -25,11 +28,29 @@ Result<uint16_t> port_of(int fd) {
                                              : reinterpret_cast<const sockaddr_in&>(address).sin_port);
 }
 
+// fe80::1%eth0: another host has another number for the link, or none.
+bool of_one_link(const SocketAddress& address) {
+  return address.bytes.ss_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6&>(address.bytes).sin6_addr);
+}
+
+// The addresses of the interfaces that NCCL's variables choose, where they do; else all, and a loopback's only where there are no others.
+// Ranks of one host meet whatever is chosen, so what fits nothing is no error here.
+std::vector<NetMachine::Interface> chosen(std::vector<NetMachine::Interface> all) {
+  const auto filter = NetFilter::from_environment();
+  const std::string rules = interface_rules(filter);
+  auto named = rules.empty() ? std::vector<NetMachine::Interface>() : choose_interfaces(all, filter);
+  for (auto& interface : named) interface.loopback = false;  // asked for
+  static std::once_flag said;
+  if (!rules.empty() && named.empty())
+    std::call_once(said, [&] { log::warn("no network interface fits {}: ranks meet at any of this host's", rules); });
+  return named.empty() ? std::move(all) : named;
+}
+
 std::string own_addresses() {
   std::vector<std::string> outer, inner;
   const auto interfaces = read_interfaces();
-  for (const auto& interface : interfaces ? *interfaces : std::vector<NetMachine::Interface>()) {
-    if (interface.running) (interface.loopback ? inner : outer).push_back(text(interface.address));
+  for (const auto& interface : interfaces ? chosen(*interfaces) : std::vector<NetMachine::Interface>()) {
+    if (interface.running) (interface.loopback || of_one_link(interface.address) ? inner : outer).push_back(text(interface.address));
   }
   return fmt::format("{}", fmt::join(outer.empty() ? inner : outer, ","));
 }

@@ -18,7 +18,8 @@ struct Door {
 
 /// On 127.0.0.1, for ranks of this host.
 Result<Door> open_door();
-/// On all addresses of this host; named are those by which other hosts reach it, or the loopback's where there is no other network.
+/// On all addresses of this host; named are those by which other hosts reach it, as NCCL_SOCKET_IFNAME and
+/// NCCL_SOCKET_FAMILY choose among them, or the loopback's where there is no other network.
 Result<Door> open_wide_door();
 
 }  // namespace gyre::transport

@@ -203,6 +203,15 @@ TEST_CASE("ranks pass by a stranger to the next port") {
   CHECK(all_well(outcomes));
 }
 
+TEST_CASE("where other hosts find a rank NCCL's variables choose") {
+  ::setenv("NCCL_SOCKET_IFNAME", "lo", 1);
+  CHECK(open_wide_door()->host == "127.0.0.1");
+  ::setenv("NCCL_SOCKET_IFNAME", "there-is-none", 1);
+  CHECK(open_wide_door()->host != "");
+  ::unsetenv("NCCL_SOCKET_IFNAME");
+  CHECK(open_wide_door()->host.find("fe80:") == std::string::npos);
+}
+
 TEST_CASE("a rank that is told to gives up joining") {
   const bool root_gives_up = GENERATE(true, false);
   const Door door = *open_wide_door();

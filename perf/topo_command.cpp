@@ -5,11 +5,12 @@
 #include <fstream>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "perf/commands.h"
 #include "perf/topology_text.h"
-#include "topo/discover.h"
 #include "topo/nccl_xml.h"
+#include "topo/nvml.h"
 
 namespace gyre::perf {
 namespace {
@@ -36,7 +37,9 @@ Result<Source> source_of(const TopoCommand& command) {
   if (!command.xml.empty()) return Source{GYRE_TRY(from_file("--xml", command.xml)), command.xml};
   if (!command.root.empty()) return Source{GYRE_TRY(topo::discover(command.root)), command.root};
   if (file != nullptr && *file != '\0') return Source{GYRE_TRY(from_file("NCCL_TOPO_FILE", file)), fmt::format("NCCL_TOPO_FILE {}", file)};
-  return Source{GYRE_TRY(topo::discover("/")), "this machine"};
+  const auto gpus = topo::read_nvml();
+  if (!gpus) log::warn("NVLinks are not known: {}", gpus.error().what);
+  return Source{GYRE_TRY(topo::discover("/", gpus ? *gpus : std::vector<topo::DriverGpu>())), "this machine"};
 }
 
 Status run(const TopoCommand& command) {

@@ -11,6 +11,7 @@ Subcommand add_topo(CLI::App& app) {
   CLI::Option* root = sub->add_option("--root", command->root, "Folder with another machine's /sys and /proc, in place of this one's");
   sub->add_option("--xml", command->xml, "A topology file of NCCL's, in place of NCCL_TOPO_FILE and of this machine")->excludes(root);
   sub->add_option("--dump", command->dump, "Write what is shown to this file, as NCCL_TOPO_FILE takes it");
+  sub->add_option("--svg", command->svg, "Draw it to this file");
   return {sub, [command](const Invocation& given) { return show_topology(*command, given.config); }};
 }
 

@@ -90,6 +90,7 @@ struct TopoCommand {
   std::string root;  ///< empty: this machine
   std::string xml;   ///< empty: none
   std::string dump;  ///< empty: no file is written
+  std::string svg;   ///< likewise
 };
 /// Shows the hardware of a machine.
 int show_topology(const TopoCommand&, const Config&);

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "perf/commands.h"
+#include "perf/topology_svg.h"
 #include "perf/topology_text.h"
 #include "topo/nccl_xml.h"
 #include "topo/nvml.h"
@@ -42,18 +43,24 @@ Result<Source> source_of(const TopoCommand& command) {
   return Source{GYRE_TRY(topo::discover("/", gpus ? *gpus : std::vector<topo::DriverGpu>())), "this machine"};
 }
 
+// `named`: what named the file; empty: there is none.
+Status write(const std::string& named, const std::string& path, const std::string& text) {
+  if (path.empty()) return {};
+  std::ofstream file(path);
+  file << text;
+  file.close();
+  return file ? Status() : Error{Code::system, fmt::format("{} {}: {}", named, path, errno_text(errno))};
+}
+
 Status run(const TopoCommand& command) {
   const Source source = GYRE_TRY(source_of(command));
   const topo::Topology& topology = source.topology;
-  if (!command.dump.empty()) {
-    std::ofstream file(command.dump);
-    file << topo::write_nccl_xml(topology);
-    file.close();
-    if (!file) return Error{Code::system, fmt::format("--dump {}: {}", command.dump, errno_text(errno))};
-  }
   const auto counted = [](size_t number, std::string_view noun) { return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s"); };
-  fmt::print("{}: {}, {}, {}\n\n{}", source.name, counted(topology.all<topo::Numa>().size(), "NUMA node"),
-             counted(topology.all<topo::Gpu>().size(), "GPU"), counted(topology.all<topo::Nic>().size(), "NIC"), topology_tree(topology));
+  const std::string title = fmt::format("{}: {}, {}, {}", source.name, counted(topology.all<topo::Numa>().size(), "NUMA node"),
+                                        counted(topology.all<topo::Gpu>().size(), "GPU"), counted(topology.all<topo::Nic>().size(), "NIC"));
+  GYRE_TRY(write("--dump", command.dump, topo::write_nccl_xml(topology)));
+  GYRE_TRY(write("--svg", command.svg, topology_svg(topology, title)));
+  fmt::print("{}\n\n{}", title, topology_tree(topology));
   const std::string table = topology_table(topology);
   if (!table.empty()) fmt::print("\n{}", table);
   return {};

@@ -1,5 +1,7 @@
 #include "perf/topology_text.h"
 
+#include "perf/topology_svg.h"
+
 #include "test/catch.h"
 
 using namespace gyre;
@@ -60,4 +62,24 @@ GPU 1     mlx5_0 (PHB)  eth0 (SYS)
 )");
   machine.parts.resize(2);
   CHECK(perf::topology_table(machine).empty());
+}
+
+TEST_CASE("a machine is drawn: each part in its parent's box, and from each GPU a line to its NIC") {
+  Topology machine;
+  machine.parts.push_back({-1, std::nullopt, Numa{0, "ff", "x86_64", "A & B", 6, 143}});
+  machine.parts.push_back({0, function(1, 16), Switch{}});
+  machine.parts.push_back({1, function(2, 16), Gpu{0, 90, {{PciAddress{0, 4, 0, 0}, 0, 4}}, 0, 0}});
+  machine.parts.push_back({1, function(3, 8), Nic{{{"mlx5_0", 1, 400, 7, true, true}}}});
+  machine.parts.push_back({0, function(4, 0), Gpu{1, 0, {{PciAddress{0, 2, 0, 0}, 0, 4}}, 0, 0}});
+  const std::string svg = perf::topology_svg(machine, "a <machine>");
+  const auto count = [&](std::string_view part) {
+    size_t found = 0;
+    for (size_t at = svg.find(part); at != std::string::npos; at = svg.find(part, at + 1)) ++found;
+    return found;
+  };
+  CHECK(count("<rect ") == 1 + machine.parts.size());
+  CHECK(count("<line ") == 2);
+  for (const char* words :
+       {"a &lt;machine&gt;", "A &amp; B", "GPU 0", "GPU 1", "mlx5_0, 400 Gbit/s", "4 NVLinks", "PCI switch 0000:01:00.0"})
+    CHECK(count(words) == (words[0] == '4' ? 2 : 1));
 }

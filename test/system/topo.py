@@ -37,6 +37,7 @@ def files_that_are_none():
         run("topo", "--xml", folder).complains(f"--xml {folder}: ")
         run("topo", "--xml", bad + "x").complains("No such file")
         run("topo", "--root", folder).complains(f"no machine below {folder}")
+        run("topo", "--svg", folder, env={"NCCL_TOPO_FILE": ""}).complains(f"--svg {folder}: ")
         run("topo", "--dump", folder, env={"NCCL_TOPO_FILE": ""}).complains(f"--dump {folder}: ")
         run("topo", "--root", "/", "--xml", bad).complains("--root", "--xml")
 

@@ -1,0 +1,151 @@
+#include "perf/topology_svg.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "schedule/svg.h"
+
+namespace gyre::perf {
+namespace {
+
+using schedule::svg::Box;
+using topo::Gpu, topo::Nic, topo::Numa, topo::Part, topo::Port, topo::Switch, topo::Topology;
+namespace svg = schedule::svg;
+
+constexpr double gap = 12, heading = 24, line_height = 15, letter = 6.6;
+
+struct Look {
+  std::string_view fill, stroke;
+};
+Look look_of(const Part& part) {
+  if (std::holds_alternative<Gpu>(part.is)) return {"#e3f1dc", "#5c9a3c"};
+  if (std::holds_alternative<Nic>(part.is)) return {"#dde8f6", "#3f72af"};
+  if (std::holds_alternative<Switch>(part.is)) return {"#f4f0e6", "#b09a62"};
+  return {"#fafafa", "#8c8c8c"};
+}
+
+std::string place_of(const Part& part) { return part.pci ? text(part.pci->address) : ""; }
+
+std::string link_of(const Part& part) {
+  if (!part.pci || part.pci->link.gt_per_s <= 0 || part.pci->link.lanes == 0) return "";
+  return fmt::format("{:.3g} GB/s x{}", part.pci->link.bytes_per_s() / 1e9, part.pci->link.lanes);
+}
+
+std::vector<std::string> lines_of(const Part& part) {
+  std::vector<std::string> lines;
+  if (const auto* numa = std::get_if<Numa>(&part.is)) {
+    lines.push_back(fmt::format("NUMA node {}{}{}", numa->id, numa->vendor.empty() ? "" : ", ", numa->vendor));
+  } else if (const auto* gpu = std::get_if<Gpu>(&part.is)) {
+    int links = 0;
+    for (const topo::NvLink& link : gpu->nvlinks) links += link.links;
+    lines.push_back(gpu->index >= 0 ? fmt::format("GPU {}", gpu->index) : "GPU");
+    lines.push_back(place_of(part));
+    lines.push_back(link_of(part));
+    if (links > 0) lines.push_back(fmt::format("{} NVLinks", links));
+  } else if (const auto* nic = std::get_if<Nic>(&part.is)) {
+    for (const Port& port : nic->ports) {
+      lines.push_back(fmt::format("{}{}{}{}", port.name, port.number > 1 ? fmt::format(":{}", port.number) : "",
+                                  port.gbit_per_s > 0 ? fmt::format(", {:g} Gbit/s", port.gbit_per_s) : "", port.up ? "" : ", down"));
+    }
+    if (nic->ports.empty()) lines.emplace_back("NIC");
+    lines.push_back(place_of(part));
+    lines.push_back(link_of(part));
+  } else {
+    lines.push_back("PCI switch " + place_of(part));
+  }
+  std::erase(lines, "");
+  return lines;
+}
+
+class Drawing {
+ public:
+  explicit Drawing(const Topology& topology) : topology_(topology) {
+    double y = heading + gap;
+    for (const int part : topology.children(-1)) {
+      place(part, gap, y);
+      y += boxes_[part].height + gap;
+      width_ = std::max(width_, boxes_[part].width + 2 * gap);
+    }
+    height_ = y + line_height + gap;
+  }
+
+  std::string document(const std::string& title) const {
+    const double width = std::max(width_, 2 * gap + letter * static_cast<double>(title.size()));
+    std::string out = fmt::format(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} {1:.0f}\" "
+        "font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
+        width, height_);
+    out += svg::text(gap, heading, title, " font-size=\"15\" font-weight=\"bold\"");
+    for (const int part : topology_.children(-1)) draw(part, out);
+    const auto ways = topo::ways_out(topology_);
+    const auto gpus = topology_.all<Gpu>();
+    bool any = false;
+    for (size_t gpu = 0; gpu < gpus.size(); ++gpu) {
+      if (ways[gpu].empty()) continue;
+      any = true;
+      way(boxes_.at(gpus[gpu]), boxes_.at(ways[gpu][0].nic), out);
+    }
+    if (any) out += svg::text(gap, height_ - gap, "orange: the NIC by which a GPU goes to other machines", " fill=\"#c05a00\"");
+    return out + "</svg>\n";
+  }
+
+ private:
+  const Part& at(int part) const { return topology_.parts[static_cast<size_t>(part)]; }
+  // A NUMA node's parts stand beside each other, a switch's below.
+  bool beside(int part) const { return std::holds_alternative<Numa>(at(part).is); }
+
+  void place(int part, double x, double y) {
+    const auto lines = lines_of(at(part));
+    size_t longest = 0;
+    for (const std::string& line : lines) longest = std::max(longest, line.size());
+    Box box{x, y, 2 * gap + letter * static_cast<double>(longest), gap + line_height * static_cast<double>(lines.size())};
+    double across = x + gap, down = y + box.height;
+    for (const int child : topology_.children(part)) {
+      place(child, across, down);
+      const Box& placed = boxes_[child];
+      box.width = std::max(box.width, placed.x + placed.width + gap - x);
+      box.height = std::max(box.height, placed.y + placed.height + gap - y);
+      (beside(part) ? across : down) += (beside(part) ? placed.width : placed.height) + gap;
+    }
+    boxes_[part] = box;
+  }
+
+  void draw(int part, std::string& out) const {
+    const Box& box = boxes_.at(part);
+    const Look look = look_of(at(part));
+    out += svg::rect(box, fmt::format(" rx=\"5\" fill=\"{}\" stroke=\"{}\"", look.fill, look.stroke));
+    double y = box.y + line_height;
+    for (const std::string& line : lines_of(at(part))) {
+      out += svg::text(box.x + gap, y, line);
+      y += line_height;
+    }
+    for (const int child : topology_.children(part)) draw(child, out);
+  }
+
+  /// From the edge of one that is nearest to the other.
+  static void way(const Box& from, const Box& to, std::string& out) {
+    const auto middle = [](const Box& box) { return std::pair{box.x + box.width / 2, box.y + box.height / 2}; };
+    const auto edge = [&](const Box& box, const Box& other) {
+      const auto [x, y] = middle(box);
+      const auto [ox, oy] = middle(other);
+      if (std::abs(ox - x) / box.width > std::abs(oy - y) / box.height) return std::pair{ox > x ? box.x + box.width : box.x, y};
+      return std::pair{x, oy > y ? box.y + box.height : box.y};
+    };
+    const auto [x1, y1] = edge(from, to);
+    const auto [x2, y2] = edge(to, from);
+    out += svg::line(x1, y1, x2, y2, " stroke=\"#e07b00\" stroke-width=\"3\" stroke-opacity=\"0.7\"");
+  }
+
+  const Topology& topology_;
+  std::map<int, Box> boxes_;  // by part
+  double width_ = 0, height_ = 0;
+};
+
+}  // namespace
+
+std::string topology_svg(const Topology& topology, const std::string& title) { return Drawing(topology).document(title); }
+
+}  // namespace gyre::perf

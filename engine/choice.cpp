@@ -63,7 +63,7 @@ Result<Circumstances> circumstances(const Config& config, const std::vector<Fact
                   *config.numerics == "ordered",
                   *config.memory_bytes,
                   scratch_room(config, facts.size())};
-  const topo::Constants constants = GYRE_TRY(topo::constants_of(*config.constants));
+  const topo::Constants constants = GYRE_TRY(topo::constants_for_here(*config.constants));
   c.costs = GYRE_TRY(constants.machine(machine(config, facts)));
   const HostLoad load = most_crowded(facts);
   c.costs.processors_per_node = load.crowded ? load.processors : 0;

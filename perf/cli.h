@@ -26,6 +26,7 @@ Subcommand add_plan(CLI::App&);
 Subcommand add_measure(CLI::App&);
 Subcommand add_fit(CLI::App&);
 Subcommand add_regret(CLI::App&);
+Subcommand add_tune(CLI::App&);
 Subcommand add_model(CLI::App&);
 Subcommand add_explain(CLI::App&);
 Subcommand add_topo(CLI::App&);

@@ -55,11 +55,23 @@ int measure(const MeasureCommand&, const Config&);
 
 struct FitCommand {
   std::vector<std::string> samples;
-  std::string file;  ///< of the constants
+  std::string file;               ///< of the constants
+  bool for_this_machine = false;  ///< on no other they are taken
   std::string command_line;
 };
 /// Fits the constants of this host to samples, and writes them beside the others.
 int fit(const FitCommand&, const Config&);
+
+struct TuneCommand {
+  std::vector<int> ranks{2, 4};
+  std::vector<std::string> transports{"shm", "tcp"};
+  SweepOptions sizes;
+  int rounds = 5;
+  std::string file;  ///< of the constants; samples go to the same with .samples.jsonl added
+  std::string command_line;
+};
+/// Measures this host and fits its constants: what measure, fit and regret do, one after the other.
+int tune(const TuneCommand&, const Config&);
 
 struct RegretCommand {
   std::vector<std::string> samples;

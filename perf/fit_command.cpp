@@ -7,6 +7,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/processor.h"
+#include "base/version.h"
 #include "perf/commands.h"
 #include "perf/fit.h"
 #include "perf/report_json.h"
@@ -71,6 +73,10 @@ Status run(const FitCommand& command) {
                               {"note", fmt::format("fitted to {} samples; median error of the price {:.1f} %, of the simulator {:.1f} %",
                                                    its.size(), 100 * e.priced, 100 * e.simulated)}};
     put(file, machine, costs, origin);
+  }
+  if (command.for_this_machine) {
+    const Processors here = processors_of_host();
+    file["made_for"] = {{"processor", here.model}, {"processors", here.count}, {"gyre", version}};
   }
   std::ofstream out(command.file);
   out << file.dump(1) << '\n';

@@ -6,8 +6,8 @@
 
 #include <cerrno>
 #include <fstream>
-#include <thread>
 
+#include "base/processor.h"
 #include "base/text.h"
 #include "base/version.h"
 #include "kernels/reduce_host.h"
@@ -26,14 +26,6 @@ nlohmann::json to_json(const Measured& m) {
                            {"p90_us", p.p90_us},         {"p99_us", p.p99_us}, {"max_us", p.max_us}};
   }
   return json;
-}
-
-std::string processor() {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);) {
-    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
-  }
-  return "unknown";
 }
 
 nlohmann::json to_json(const Row& row) {
@@ -71,15 +63,13 @@ nlohmann::json to_json(const SweepOptions& o) {
 nlohmann::json about_run(const std::string& command) {
   utsname system{};
   uname(&system);
+  const Processors processors = processors_of_host();
   return {{"gyre", version},
           {"commit", commit},
           {"command", command},
           {"date", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
           {"machine",
-           {{"processor", processor()},
-            {"processors", std::thread::hardware_concurrency()},
-            {"kernel", system.release},
-            {"isa", kernels::isa()}}}};
+           {{"processor", processors.model}, {"processors", processors.count}, {"kernel", system.release}, {"isa", kernels::isa()}}}};
 }
 
 Result<JsonLines> JsonLines::open(const std::string& path, const RunFacts& facts, const SweepOptions& options) {

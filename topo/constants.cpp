@@ -9,6 +9,7 @@
 
 #include "base/hash.h"
 #include "base/text.h"
+#include "base/version.h"
 
 namespace gyre::topo {
 namespace {
@@ -149,19 +150,40 @@ Result<Costs> machine(const Object& from, const Object& links, const Object& ran
   return out;
 }
 
+Result<MadeFor> made_for(const Object& from) {
+  GYRE_TRY(from.only({"processor", "processors", "gyre"}));
+  MadeFor out;
+  out.processors.model = GYRE_TRY(from.word("processor"));
+  out.processors.count = GYRE_TRY(from.whole("processors"));
+  out.version = GYRE_TRY(from.word("gyre"));
+  return out;
+}
+
+std::string in_words(const Processors& processors) { return fmt::format("{} × {}", processors.count, processors.model); }
+
 }  // namespace
+
+std::string MadeFor::foreign(const Processors& here, std::string_view running) const {
+  if (processors != here) return fmt::format("made for {}, and this machine has {}", in_words(processors), in_words(here));
+  if (version != running) return fmt::format("made for gyre {}, and this is gyre {}", version, running);
+  return {};
+}
 
 Result<Constants> parse_constants(std::string_view given, std::string_view source) {
   const json file = json::parse(given, nullptr, false);
   if (file.is_discarded()) return Error{Code::invalid_argument, fmt::format("{}: is not JSON", source)};
   const Object all(file, source, "");
-  GYRE_TRY(all.only({"about", "links", "ranks", "direct", "machines"}));
+  GYRE_TRY(all.only({"about", "made_for", "links", "ranks", "direct", "machines"}));
   const Object links = GYRE_TRY(all.object("links"));
   const Object ranks = GYRE_TRY(all.object("ranks"));
   const Object machines = GYRE_TRY(all.object("machines"));
   const json none = json::object();
   const Object directs = file.contains("direct") ? GYRE_TRY(all.object("direct")) : Object(none, source, "direct");  // older files
   Constants out;
+  if (file.contains("made_for")) {
+    const Object where = GYRE_TRY(all.object("made_for"));
+    out.made_for = GYRE_TRY(made_for(where));
+  }
   for (const auto& [name, ignored] : links.value().items()) {
     const Object one = GYRE_TRY(links.object(name));
     GYRE_TRY(link(one, name));
@@ -200,6 +222,14 @@ Result<std::string> text_of(const std::string& file) {
 
 Result<Constants> constants_of(const std::string& file) {
   return file.empty() ? default_constants() : parse_constants(GYRE_TRY(text_of(file)), file);
+}
+
+Result<Constants> constants_for_here(const std::string& file) {
+  Constants constants = GYRE_TRY(constants_of(file));
+  const std::string foreign = constants.made_for ? constants.made_for->foreign(processors_of_host(), version) : "";
+  if (foreign.empty()) return constants;
+  return Error{Code::invalid_argument,
+               fmt::format("{}: {}; `gyre-perf tune` makes one for here, and without \"made_for\" it holds anywhere", file, foreign)};
 }
 
 Result<std::string> digest(const std::string& file) {

@@ -2,17 +2,29 @@
 // file, the key and the value.
 #pragma once
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "base/processor.h"
 #include "base/result.h"
 #include "topo/cost.h"
 
 namespace gyre::topo {
 
+/// Where measured constants hold, and for which version of gyre's algorithms.
+struct MadeFor {
+  Processors processors;
+  std::string version;
+
+  /// Why they do not hold here; empty: they do.
+  std::string foreign(const Processors& here, std::string_view version) const;
+};
+
 struct Constants {
   std::map<std::string, Costs, std::less<>> machines;
   std::map<std::string, std::string, std::less<>> origins;  ///< of a link's or a rank's constants: what, where, when
+  std::optional<MadeFor> made_for;                          ///< none: they hold anywhere
 
   /// Error: invalid_argument with the nearest name.
   Result<Costs> machine(std::string_view name) const;
@@ -25,6 +37,8 @@ Result<Constants> default_constants();
 std::string_view default_constants_text();
 /// The file's, or where none is named those compiled in.
 Result<Constants> constants_of(const std::string& file);
+/// The same for what runs here. Error: those of another machine, or of another version of gyre.
+Result<Constants> constants_for_here(const std::string& file);
 /// Equal for equal texts, on every machine: of the file, or of those compiled in. Error: as constants_of.
 Result<std::string> digest(const std::string& file);
 

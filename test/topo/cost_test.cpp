@@ -105,6 +105,20 @@ TEST_CASE("constants: every error names the file, the key and the value") {
         "my.json: links.a.alpha = 1: unknown; known are alpha_us, beta_ns_per_byte, by_processor, origin, overhead_us");
 }
 
+TEST_CASE("constants that were made for a machine and a version of gyre are refused by others, with the reason") {
+  const auto parsed = parse_constants(
+      R"({"made_for":{"processor":"abacus","processors":4,"gyre":"1.0.0"},"links":{},"ranks":{},"machines":{}})", "my.json");
+  REQUIRE(static_cast<bool>(parsed));
+  REQUIRE(parsed->made_for.has_value());
+  CHECK(parsed->made_for->foreign({"abacus", 4}, "1.0.0") == "");
+  CHECK(parsed->made_for->foreign({"abacus", 8}, "1.0.0") == "made for 4 × abacus, and this machine has 8 × abacus");
+  CHECK(parsed->made_for->foreign({"loom", 4}, "1.0.0") == "made for 4 × abacus, and this machine has 4 × loom");
+  CHECK(parsed->made_for->foreign({"abacus", 4}, "1.0.1") == "made for gyre 1.0.0, and this is gyre 1.0.1");
+  const auto wrong = parse_constants(
+      R"({"made_for":{"processor":"abacus","processors":"many","gyre":"1"},"links":{},"ranks":{},"machines":{}})", "my.json");
+  CHECK(wrong.error().what == R"(my.json: made_for.processors = "many": must be a whole number)");
+}
+
 TEST_CASE("the constants compiled in are whole, and all say where they are from") {
   const auto constants = default_constants();
   REQUIRE(static_cast<bool>(constants));

@@ -1,0 +1,46 @@
+"""gyre-perf tune: a profile of this machine."""
+import json
+import os
+import tempfile
+
+from system import check, run, subjects
+
+QUICK = ["--ranks", 2, "--transport", "shm", "-b", "64", "-e", "4K", "--rounds", 2]
+
+
+def a_profile_is_made_and_taken_here():
+    with tempfile.TemporaryDirectory() as folder:
+        profile = os.path.join(folder, "constants.json")
+        done = run("tune", *QUICK, "-o", profile).passed()
+        check("price's error" in done.out and "regret: median" in done.out and f"GYRE_CONSTANTS={profile}" in done.out, done.story())
+        with open(profile, encoding="utf-8") as file:
+            made = json.load(file)
+        check(made["made_for"]["processors"] == os.cpu_count(), f"made for {made['made_for']}")
+        check("fitted to" in made["links"]["host"]["origin"]["note"], f"{made['links']['host']}")
+        check(os.path.exists(profile + ".samples.jsonl"), "no samples")
+        run("all_reduce", "-b", "1K", "-e", "1K", "-n", 2, env={"GYRE_CONSTANTS": profile}).passed()
+
+
+def a_profile_of_another_machine_or_version_is_refused():
+    with tempfile.TemporaryDirectory() as folder:
+        profile = os.path.join(folder, "constants.json")
+        run("tune", *QUICK, "-o", profile).passed()
+        with open(profile, encoding="utf-8") as file:
+            made = json.load(file)
+        for key, value, words in (("processors", 1024, "this machine has"), ("processor", "abacus", "this machine has"), ("gyre", "0.0.1", "this is gyre")):
+            other = {**made, "made_for": {**made["made_for"], key: value}}
+            with open(profile, "w", encoding="utf-8") as file:
+                json.dump(other, file)
+            done = run("all_reduce", "-e", "1K", env={"GYRE_CONSTANTS": profile}).failed()
+            check(all(word in done.err for word in (profile, "made for", words, "gyre-perf tune")), done.story())
+        del made["made_for"]
+        with open(profile, "w", encoding="utf-8") as file:
+            json.dump(made, file)
+        run("all_reduce", "-b", "1K", "-e", "1K", "-n", 2, env={"GYRE_CONSTANTS": profile}).passed()
+
+
+def what_cannot_be_written_is_said():
+    run("tune", *QUICK, "-o", "/nowhere/constants.json").complains("/nowhere/constants.json")
+
+
+subjects([a_profile_is_made_and_taken_here, a_profile_of_another_machine_or_version_is_refused, what_cannot_be_written_is_said])

@@ -77,6 +77,7 @@ struct Config {
       "other.",
       {"auto", "spin", "yield", "sleep"}};
   Word log{"GYRE_LOG", "warn", "What is logged: error, warn, info or debug.", {"error", "warn", "info", "debug"}};
+  Number explain{"GYRE_EXPLAIN", 0, "1: rank 0 logs what each kind of call could run and why it runs what it does; 0: not.", {}, 0, 1};
   Word nccl{"GYRE_NCCL",
             "auto",
             "Who answers the calls of a program under libgyre-nccl.so; auto: NCCL where there is one, else gyre; off: gyre.",
@@ -129,7 +130,8 @@ struct Config {
   template <class Self, class Visit>
   static void for_each(Self& self, Visit& visit) {
     visit(self.transport), visit(self.algorithm), visit(self.grid), visit(self.constants), visit(self.slot_bytes), visit(self.slots),
-        visit(self.memory_bytes), visit(self.channels), visit(self.numerics), visit(self.attach), visit(self.wait), visit(self.log);
+        visit(self.memory_bytes), visit(self.channels), visit(self.numerics), visit(self.attach), visit(self.wait), visit(self.log),
+        visit(self.explain);
     visit(self.hostid), visit(self.rank), visit(self.size), visit(self.root), visit(self.timeout), visit(self.deadline),
         visit(self.peer_timeout), visit(self.stats), visit(self.stats_seconds), visit(self.fallback), visit(self.ib_confirm),
         visit(self.pinned_bytes), visit(self.tuner_file), visit(self.nccl), visit(self.device);

@@ -45,6 +45,7 @@ Communicator::Communicator(Formed formed)
       connections_(std::move(formed.connections)),
       planner_(rank(), std::move(formed.circumstances), {static_cast<uint32_t>(*formed.config.slots), *formed.config.slot_bytes},
                connections_.fifos.size(), formed.board.get(), formed.crowded),
+      explanations_(*given_.explain != 0 && rank() == 0 ? std::make_unique<Explanations>() : nullptr),
       batch_(rank(), connections_.fifos.front(), *formed.config.slot_bytes, formed.away),
       waiter_(*given_.wait, surroundings(workers(connections_), formed.crowded, doorbell_.get())),
       collective_(rank(), connections_.fifos, formed.away, direct(rank(), std::move(formed.board), waiter_.looks(), formed.away), batch_),
@@ -76,6 +77,8 @@ std::optional<Error> Communicator::broken() {
 Result<Planned*> Communicator::next_call(const Call& call, const Buffers& buffers) {
   if (broken_) return *broken_;
   const uint64_t number = calls_++;
+  if (explanations_ != nullptr) [[unlikely]]
+    explanations_->note(call, planner_);
   const auto found = planner_.planned(call);
   if (!found) return refused(number, found.error());
   Planned& plan = **found;

@@ -9,6 +9,7 @@
 #include "engine/collective_work.h"
 #include "engine/connections.h"
 #include "engine/executor.h"
+#include "engine/explanations.h"
 #include "engine/in_flight.h"
 #include "engine/planner.h"
 #include "transport/reunion.h"
@@ -125,6 +126,7 @@ class Communicator {
   std::unique_ptr<transport::Doorbell> doorbell_;
   Connections connections_;
   Planner planner_;
+  std::unique_ptr<Explanations> explanations_;  // null: nobody asks
   Batch batch_;
   Waiter waiter_;
   CollectiveWork collective_;

@@ -1,4 +1,4 @@
-"""gyre-perf tune: a profile of this machine."""
+"""gyre-perf tune: a profile of this machine; and GYRE_EXPLAIN, what is chosen by it and why."""
 import json
 import os
 import tempfile
@@ -43,4 +43,14 @@ def what_cannot_be_written_is_said():
     run("tune", *QUICK, "-o", "/nowhere/constants.json").complains("/nowhere/constants.json")
 
 
-subjects([a_profile_is_made_and_taken_here, a_profile_of_another_machine_or_version_is_refused, what_cannot_be_written_is_said])
+def each_kind_of_call_is_explained_once():
+    done = run("all_reduce", "-b", "1K", "-e", "4K", "-f", 4, "-n", 5, env={"GYRE_EXPLAIN": "1"}).passed(quiet=False)
+    for sizes in ("1024 to 2047", "4096 to 8191"):
+        check(done.err.count(f"explain: all_reduce of {sizes} bytes: ") == 2, f"not said once, and at the end\n{done.story()}")
+    check("one_shot" in done.err and "ring" in done.err and "refused" in done.err, f"no candidates\n{done.story()}")
+    check(" times" in done.err, f"not how often\n{done.story()}")
+    run("all_reduce", "-b", "1K", "-e", "1K", "-n", 2).passed()  # says nothing unasked
+
+
+subjects([a_profile_is_made_and_taken_here, a_profile_of_another_machine_or_version_is_refused, what_cannot_be_written_is_said,
+          each_kind_of_call_is_explained_once])

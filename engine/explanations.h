@@ -1,0 +1,28 @@
+// GYRE_EXPLAIN: for every kind of call (collective and size class) what it could run, at what predicted time, and what runs; and at the
+// communicator's end what was used how often. Rank 0 says it, in the log whatever its level, since all ranks choose alike.
+#pragma once
+#include <map>
+#include <string>
+#include <tuple>
+
+#include "engine/planner.h"
+
+namespace gyre::engine {
+
+class Explanations {
+ public:
+  Explanations() = default;
+  Explanations(const Explanations&) = delete;
+  Explanations& operator=(const Explanations&) = delete;
+  ~Explanations();  ///< says what was used
+
+  /// Of a call that is about to be made.
+  void note(const Call&, Planner&);
+
+ private:
+  /// Of size class n are calls whose blocks have 2^(n-1) to 2^n - 1 bytes; of 0 those of none.
+  using Kind = std::pair<Collective, int>;
+  std::map<Kind, std::map<std::string, uint64_t>> used_;  // by algorithm
+};
+
+}  // namespace gyre::engine

@@ -4,30 +4,34 @@
 
 #include <string>
 
-#include "kernels/table.h"
+#include "kernels/stay.h"
 
 namespace gyre::kernels {
 namespace {
 
-Status load(DataType type, ReduceOp op, Shape shape) {
+/// `which`: of the type's and operation's, in words.
+Status load(DataType type, ReduceOp op, const void* kernel, const std::string& which) {
   cudaFuncAttributes attributes;
-  const cudaError_t error = cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(step_kernel_of(type, op, shape)));
+  const cudaError_t error = cudaFuncGetAttributes(&attributes, kernel);
   if (error == cudaSuccess) return {};
   cudaGetLastError();  // so that no later call reports it
   const bool may_lack = !is_integer(type) && size_of(type) == 1;
   if (may_lack && (error == cudaErrorNoKernelImageForDevice || error == cudaErrorInvalidDeviceFunction)) return {};
-  return Error{Code::cuda, "the kernel of " + std::string(name(type)) + " " + std::string(name(op)) + ", shape " +
-                               std::to_string(static_cast<int>(shape)) + ", can't be loaded: " + cudaGetErrorString(error)};
+  return Error{Code::cuda, "the kernel of " + std::string(name(type)) + " " + std::string(name(op)) + ", " + which +
+                               ", can't be loaded: " + cudaGetErrorString(error)};
 }
 
 }  // namespace
 
 Status load_step_kernels() {
   for (DataType type : all_data_types()) {
-    for (size_t op = 0; op < every_reduce_op_count; ++op) {
+    for (size_t i = 0; i < every_reduce_op_count; ++i) {
+      const auto op = static_cast<ReduceOp>(i);
       for (size_t shape = 0; shape < shape_count; ++shape) {
-        if (Status status = load(type, static_cast<ReduceOp>(op), static_cast<Shape>(shape)); !status) return status;
+        const auto* kernel = reinterpret_cast<const void*>(step_kernel_of(type, op, static_cast<Shape>(shape)));
+        GYRE_TRY(load(type, op, kernel, "shape " + std::to_string(shape)));
       }
+      GYRE_TRY(load(type, op, reinterpret_cast<const void*>(stay_kernel_of(type, op)), "that stays"));
     }
   }
   return {};

@@ -106,11 +106,14 @@ GYRE_DEVICE Split split(const StepArgs& args) {
 /// Units 0 to count: whole batches, which lie together for a warp, as do those of neighbours; what is left goes round by single ones.
 template <int sources, int destinations, int n, class R, class Unit>
 GYRE_DEVICE void reduce_units(const R& reduction, const Operands<Unit>& operands, size_t count, Team team) {
-  constexpr size_t batch = size_t{warp_threads} * n;
-  const size_t whole = count - count % batch;
-  const size_t first = team.thread / warp_threads * batch + team.thread % warp_threads;
-  GYRE_ROLLED
-  for (size_t i = first; i < whole; i += team.threads * n) reduce_batch<sources, destinations, n>(reduction, operands, i);
+  size_t whole = 0;
+  if constexpr (n > 1) {
+    constexpr size_t batch = size_t{warp_threads} * n;
+    whole = count - count % batch;
+    const size_t first = team.thread / warp_threads * batch + team.thread % warp_threads;
+    GYRE_ROLLED
+    for (size_t i = first; i < whole; i += team.threads * n) reduce_batch<sources, destinations, n>(reduction, operands, i);
+  }
   GYRE_ROLLED
   for (size_t i = whole + team.thread; i < count; i += team.threads) reduce_batch<sources, destinations, 1>(reduction, operands, i);
 }

@@ -100,6 +100,27 @@ double avg_scalar(DataType type, int ranks) {
   }
 }
 
+uint64_t avg_scalar_bits(DataType type, int ranks) {
+  const double value = avg_scalar(type, ranks);
+  const auto in_float = static_cast<float>(value);
+  switch (type) {
+    case DataType::float64:
+      return std::bit_cast<uint64_t>(value);
+    case DataType::float32:
+      return std::bit_cast<uint32_t>(in_float);
+    case DataType::float16:
+      return narrow<Half>(in_float).bits;
+    case DataType::bfloat16:
+      return narrow<Bfloat16>(in_float).bits;
+    case DataType::float8e4m3:
+      return narrow<Float8e4m3>(in_float).bits;
+    case DataType::float8e5m2:
+      return narrow<Float8e5m2>(in_float).bits;
+    default:
+      return 1;
+  }
+}
+
 Factor factor_of(DataType type, uint64_t bits) {
   switch (type) {
     case DataType::float64:

@@ -41,6 +41,8 @@ std::string_view isa();
 
 /// 1/ranks as a value of the float type, the scalar of its average; 1.0 for integers.
 double avg_scalar(DataType, int ranks);
+/// The same as an element's bits; of premul_sum's neutral scalar, with ranks = 1, also of integers.
+uint64_t avg_scalar_bits(DataType, int ranks);
 /// What an element of these bits multiplies by; bits beyond the element's are not looked at.
 Factor factor_of(DataType, uint64_t bits);
 

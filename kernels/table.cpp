@@ -1,4 +1,4 @@
-#include "kernels/table.h"
+#include "kernels/stay.h"
 
 #include <algorithm>
 
@@ -9,6 +9,10 @@ namespace {
 constexpr std::array<const StepRow*, data_type_count> step_rows{GYRE_STEP_TYPES(GYRE_STEP_ROW)};
 #undef GYRE_STEP_ROW
 
+#define GYRE_STAY_ROW(type) &type##_stays,
+constexpr std::array<const StayRow*, data_type_count> stay_rows{GYRE_STEP_TYPES(GYRE_STAY_ROW)};
+#undef GYRE_STAY_ROW
+
 constexpr size_t bytes_for_block = size_t{128} * 1024;
 
 }  // namespace
@@ -16,6 +20,8 @@ constexpr size_t bytes_for_block = size_t{128} * 1024;
 StepKernel step_kernel_of(DataType type, ReduceOp op, Shape shape) {
   return (*step_rows[static_cast<size_t>(type)])[static_cast<size_t>(op)][static_cast<size_t>(shape)];
 }
+
+StayKernel stay_kernel_of(DataType type, ReduceOp op) { return (*stay_rows[static_cast<size_t>(type)])[static_cast<size_t>(op)]; }
 
 unsigned step_blocks(size_t bytes, unsigned most) {
   const size_t worth = bytes / bytes_for_block + (bytes % bytes_for_block != 0 ? 1 : 0);

@@ -5,4 +5,7 @@ namespace gyre::kernels {
 const StepRow float8e4m3_steps = float_steps<Float8e4m3, uint8_t>;
 const StepRow float8e5m2_steps = float_steps<Float8e5m2, uint8_t>;
 
+const StayRow float8e4m3_stays = float_stays<Float8e4m3, uint8_t>;
+const StayRow float8e5m2_stays = float_stays<Float8e5m2, uint8_t>;
+
 }  // namespace gyre::kernels

@@ -7,4 +7,9 @@ const StepRow bfloat16_steps = float_steps<Bfloat16, uint16_t>;
 const StepRow float32_steps = float_steps<float, uint32_t>;
 const StepRow float64_steps = float_steps<double, uint64_t>;
 
+const StayRow float16_stays = float_stays<Half, uint16_t>;
+const StayRow bfloat16_stays = float_stays<Bfloat16, uint16_t>;
+const StayRow float32_stays = float_stays<float, uint32_t>;
+const StayRow float64_stays = float_stays<double, uint64_t>;
+
 }  // namespace gyre::kernels

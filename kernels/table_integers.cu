@@ -7,4 +7,9 @@ const StepRow uint32_steps = integer_steps<uint32_t, uint32_t>;
 const StepRow int64_steps = integer_steps<int64_t, uint64_t>;
 const StepRow uint64_steps = integer_steps<uint64_t, uint64_t>;
 
+const StayRow int32_stays = integer_stays<int32_t, uint32_t>;
+const StayRow uint32_stays = integer_stays<uint32_t, uint32_t>;
+const StayRow int64_stays = integer_stays<int64_t, uint64_t>;
+const StayRow uint64_stays = integer_stays<uint64_t, uint64_t>;
+
 }  // namespace gyre::kernels

@@ -1,9 +1,9 @@
-// A type's row of the table of step kernels: to name a kernel here is what makes the compiler make it. For table_*.cu only.
+// A type's row of the tables of kernels: to name a kernel here is what makes the compiler make it. For table_*.cu only.
 #pragma once
 #include <type_traits>
 
+#include "kernels/stay_kernel.h"
 #include "kernels/step_kernel.h"
-#include "kernels/table.h"
 
 namespace gyre::kernels {
 
@@ -35,5 +35,18 @@ inline constexpr StepRow float_steps{{
     step_shapes<Premultiplied<T>, Premultiplied<T>>,
     step_shapes<Premultiplied<T>, Premultiplied<T>>,
 }};
+
+// The same of kernels that stay.
+template <class T, class Unsigned>
+inline constexpr StayRow integer_stays{
+    stay_kernel<Plain<Unsigned, Sum>, Unsigned, false>,  stay_kernel<Plain<Unsigned, Prod>, Unsigned, false>,
+    stay_kernel<Plain<T, Max>, Unsigned, false>,         stay_kernel<Plain<T, Min>, Unsigned, false>,
+    stay_kernel<Averaged<T, Unsigned>, Unsigned, false>, stay_kernel<Premultiplied<Unsigned>, Unsigned, true>,
+};
+template <class T, class Bits>
+inline constexpr StayRow float_stays{
+    stay_kernel<Plain<T, Sum>, Bits, false>, stay_kernel<Plain<T, Prod>, Bits, false>,  stay_kernel<Plain<T, Max>, Bits, false>,
+    stay_kernel<Plain<T, Min>, Bits, false>, stay_kernel<Premultiplied<T>, Bits, true>, stay_kernel<Premultiplied<T>, Bits, true>,
+};
 
 }  // namespace gyre::kernels

@@ -16,9 +16,11 @@ import cubin
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MOST_REGISTERS = 64  # of 512 threads: two blocks fit a multiprocessor
+MOST_REGISTERS_STAYS = 128  # one block does
 MOST_INSTRUCTIONS = 2500
 MOST_BYTES = 12 << 20  # of all machine code of all architectures
 STEP = re.compile(r"step_kernel<(.+), (\d+), (\d+), (\d+)>\(")
+STAYS = re.compile(r"stay_kernel<(.+), (?:unsigned )?\w+(?: \w+)?, (?:true|false)>\(")
 
 # What a kernel's PTX must have, by its reduction; those not named here must not fuse.
 FUSED = {"Premultiplied<float>": "fma.rn.f32", "Premultiplied<double>": "fma.rn.f64", "Premultiplied<Half>": "fma.rn.f16x2",
@@ -71,9 +73,15 @@ def code_faults(kernel, code, load, store):
         yield f"{len(code) // 16} instructions, more than {MOST_INSTRUCTIONS}"
 
 
-def said_faults(said):
-    if said.get("registers", 1000) > MOST_REGISTERS:
-        yield f"{said.get('registers')} registers, more than {MOST_REGISTERS}"
+def stays(text):
+    """The same of a kernel that stays: its reduction."""
+    match = STAYS.search(text.replace("gyre::kernels::", ""))
+    return match[1] if match else None
+
+
+def said_faults(said, most=MOST_REGISTERS):
+    if said.get("registers", 1000) > most:
+        yield f"{said.get('registers')} registers, more than {most}"
     if said.get("stack") != 0 or said.get("spilled") != 0:
         yield f"stack of {said.get('stack')} bytes, {said.get('spilled')} spilled"
 
@@ -90,6 +98,17 @@ def ptx_faults(kernel, text):
         yield f"PTX has no {NATIVE[reduction]}"
     if "ld.global.L1::no_allocate.v4.u32" not in text:
         yield "PTX loads no packs past the first-level cache"
+
+
+def stay_faults(reduction, text):
+    for word in ("ld.acquire.sys.global.u64", "st.release.sys.global.u64", "bar.sync"):
+        if word not in text:
+            yield f"PTX has no {word}"
+    fused = sorted(set(re.findall(r"\bfma\.[\w.]+", text)))
+    if reduction in FUSED and FUSED[reduction] not in fused:
+        yield f"PTX has no {FUSED[reduction]}"
+    if reduction not in FUSED and fused:
+        yield f"PTX fuses: {', '.join(fused)}"
 
 
 def ptx_entries(text):
@@ -127,17 +146,20 @@ def check(report_path, known, figures):
         code = cubin.kernels(path)
         for name, text in cubin.readable(code).items():
             kernel = step(text)
-            if kernel is None:
-                continue
             entry = said.get((architecture, name), {})
+            if kernel is None:
+                figures.add(f"{stays(text)}, stays", code[name], entry.get("registers", 0))
+                for fault in said_faults(entry, MOST_REGISTERS_STAYS):
+                    yield (stays(text), "stays", "", ""), architecture, fault
+                continue
             figures.add(kernel[0], code[name], entry.get("registers", 0))
             for fault in [*code_faults(kernel, code[name], *known[architecture]), *said_faults(entry)]:
                 yield kernel, architecture, fault
     path, = kept.glob("*_90.ptx")
     entries = ptx_entries(path.read_text())
     for name, text in cubin.readable(entries).items():
-        for fault in ptx_faults(step(text), entries[name]):
-            yield step(text), "ptx", fault
+        for fault in ptx_faults(step(text), entries[name]) if step(text) else stay_faults(stays(text), entries[name]):
+            yield step(text) or (stays(text), "stays", "", ""), "ptx", fault
 
 
 def main(nvcc, *reports):

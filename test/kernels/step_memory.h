@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "test/kernels/patterns.h"
+#include "test/kernels/step_runner.h"
 
 namespace gyre::test {
 
@@ -21,7 +22,7 @@ class StepMemory {
       array.lines.resize((array.first + bytes_ + guard) / sizeof(Line) + 1);
       const Bytes& from = numbers(type, i);
       std::copy_n(from.begin(), bytes_, data(array) + array.first);
-      array.before = array.lines;
+      array.before.assign(array.lines.begin(), array.lines.end());
     }
   }
 
@@ -33,10 +34,10 @@ class StepMemory {
       Array& array = arrays_[i];
       if (std::find(places.begin(), places.end(), at(i)) != places.end()) {
         const auto* before = reinterpret_cast<const std::byte*>(array.before.data());
-        Array copy = array;  // with its old middle
-        std::copy_n(before + array.first, bytes_, data(copy) + array.first);
-        if (copy.lines != array.before) return false;
-      } else if (array.lines != array.before) {
+        std::vector<Line> now(array.lines.begin(), array.lines.end());  // with its old middle
+        std::copy_n(before + array.first, bytes_, reinterpret_cast<std::byte*>(now.data()) + array.first);
+        if (now != array.before) return false;
+      } else if (!std::equal(array.before.begin(), array.before.end(), array.lines.begin())) {
         return false;
       }
     }
@@ -50,10 +51,11 @@ class StepMemory {
   };
   struct Array {
     size_t first = 0;
-    std::vector<Line> lines, before;
+    SharedVector<Line> lines;
+    std::vector<Line> before;
   };
   static constexpr size_t guard = 64;
-  static constexpr size_t most_bytes = 16384;
+  static constexpr size_t most_bytes = 160 << 10;
 
   static std::byte* data(Array& array) { return reinterpret_cast<std::byte*>(array.lines.data()); }
 

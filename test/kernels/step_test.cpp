@@ -13,7 +13,7 @@
 #include "test/kernels/patterns.h"
 #include "test/kernels/reference.h"
 #include "test/kernels/step_memory.h"
-#include "test/simt/executor.h"
+#include "test/kernels/step_runner.h"
 
 using namespace gyre;
 using namespace gyre::kernels;
@@ -21,8 +21,6 @@ using test::Bytes;
 using test::StepMemory;
 
 namespace {
-
-constexpr simt::Grid grid{2, 64, 0};
 
 /// How far apart from a multiple of 16 bytes the pointers are: in elements, sources first.
 using Offsets = std::vector<size_t>;
@@ -100,7 +98,7 @@ bool is_right(const Operation& operation, size_t count, const Offsets& offsets, 
   for (size_t i = 0; i < operation.sources(); ++i) sources.push_back(memory.at(i));
   const Bytes wanted = expected(operation, sources, count);
 
-  std::vector<const void*> more(sources.begin() + 1, sources.end());
+  test::SharedVector<const void*> more(sources.begin() + 1, sources.end());
   more.push_back(nullptr);
   std::vector<std::byte*> destinations;
   for (size_t i = 0; i < operation.destinations(); ++i)
@@ -111,7 +109,7 @@ bool is_right(const Operation& operation, size_t count, const Offsets& offsets, 
                       count,
                       scalar_of(operation.type, operation.op)};
   const StepKernel kernel = step_kernel_of(operation.type, operation.op, operation.shape);
-  simt::launch(grid, [&] { kernel(args); });
+  test::run_step(kernel, args);
 
   bool right = memory.only_changed(destinations);
   if (!right) UNSCOPED_INFO("wrote elsewhere");
@@ -134,6 +132,8 @@ TEST_CASE("step kernels compute what the host's do, of any size, wherever the me
       CHECK(is_right(operation, count, equal));
       CHECK(is_right(operation, count, own));
     }
+    // More than the threads of a GPU's blocks take at once, too.
+    CHECK(is_right(operation, 9000 * pack, none));
   }
 }
 
@@ -159,15 +159,33 @@ TEST_CASE("step kernels write over what they have read", "[step]") {
 }
 
 TEST_CASE("averages of bytes are exact for any number of ranks", "[step]") {
-  std::array<std::byte, 256> values{}, zeros{}, found{};
+  test::SharedVector<std::byte> values(256), zeros(256), found(256);
   for (size_t i = 0; i < 256; ++i) values[i] = static_cast<std::byte>(i);
   for (DataType type : {DataType::int8, DataType::uint8}) {
     const StepKernel kernel = step_kernel_of(type, ReduceOp::avg, Shape::two_to_one);
     size_t wrong = 0;
     for (uint64_t ranks = 1; ranks < 0x80000000; ranks = ranks < 300 ? ranks + 1 : 2 * ranks + 1) {
       const StepArgs args{{values.data(), zeros.data(), nullptr}, {found.data(), nullptr}, nullptr, found.size(), ranks};
-      simt::launch({1, 32, 0}, [&] { kernel(args); });
+      test::run_step(kernel, args);
       for (size_t i = 0; i < 256; ++i) wrong += std::to_integer<uint64_t>(found[i]) == test::reference_divide(type, i, ranks) ? 0 : 1;
+    }
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("averages of wider integers are exact for any number of ranks", "[step]") {
+  for (DataType type : {DataType::int32, DataType::uint32, DataType::int64, DataType::uint64}) {
+    const StepKernel kernel = step_kernel_of(type, ReduceOp::avg, Shape::two_to_one);
+    test::Patterns sums = test::special_patterns(type);
+    std::mt19937_64 random(1);
+    while (sums.size() < 300) sums.push_back(random() & test::pattern_mask(type));
+    const Bytes packed = test::packed(type, sums);
+    test::SharedVector<std::byte> values(packed.begin(), packed.end()), zeros(packed.size()), found(packed.size());
+    size_t wrong = 0;
+    for (const uint64_t ranks : std::initializer_list<uint64_t>{1, 2, 3, 6, 7, 10, 641, 65535, 65537, 100'000, 0x7ffffffe, 0x7fffffff}) {
+      test::run_step(kernel, {{values.data(), zeros.data(), nullptr}, {found.data(), nullptr}, nullptr, sums.size(), ranks});
+      const test::Patterns quotients = test::unpacked(type, Bytes(found.begin(), found.end()));
+      for (size_t i = 0; i < sums.size(); ++i) wrong += quotients[i] == test::reference_divide(type, sums[i], ranks) ? 0 : 1;
     }
     CHECK(wrong == 0);
   }
@@ -193,4 +211,31 @@ TEST_CASE("a step has a block for each 128 KiB, one at least", "[step]") {
   CHECK(step_blocks(100 * block, 8) == 8);
   CHECK(step_blocks(~size_t{0}, 264) == 264);
   CHECK(step_blocks(block, 0) == 1);
+}
+
+TEST_CASE("a kernel that stays does items as step kernels do, and leaves when it is told", "[step]") {
+  constexpr size_t count = 1001;
+  for (const Operation& operation : all_operations()) {
+    if (operation.shape == Shape::many_to_one) continue;
+    StepMemory memory(operation.type, operation.pointers(), count, Offsets(operation.pointers()));
+    std::vector<const std::byte*> sources;
+    for (size_t i = 0; i < operation.sources(); ++i) sources.push_back(memory.at(i));
+    const Bytes wanted = expected(operation, sources, count);
+    test::SharedVector<StayItem> items(8);
+    StayItem& item = items[5];
+    for (size_t i = 0; i < sources.size(); ++i) item.step.sources[i] = sources[i];
+    for (size_t i = 0; i < operation.destinations(); ++i) item.step.destinations[i] = memory.at(sources.size() + i);
+    item.step.count = count;
+    item.step.scalar = scalar_of(operation.type, operation.op);
+    const bool multiplied = arithmetic(operation.type, operation.op).scale != nullptr;
+    item.ticket = 13;
+    item.what = sources.size() > 1 ? StayItem::What::reduce : multiplied ? StayItem::What::multiply : StayItem::What::copy;
+    items[6].ticket = 6;  // of the lap before
+    test::SharedVector<uint64_t> gate(1, 15);
+    test::SharedVector<BlockFlag> ended(test::step_runner_blocks());
+    test::run_stay(stay_kernel_of(operation.type, operation.op), {items.data(), 8, gate.data(), ended.data(), 13, 15});
+    INFO(operation.text());
+    for (size_t i = 0; i < operation.destinations(); ++i) CHECK(same(operation.type, memory.at(sources.size() + i), wanted));
+    for (const BlockFlag& flag : ended) CHECK(flag.value == 14);
+  }
 }

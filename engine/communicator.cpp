@@ -43,8 +43,8 @@ Communicator::Communicator(Formed formed)
       reunion_(std::move(formed.reunion)),
       doorbell_(std::move(formed.doorbell)),
       connections_(std::move(formed.connections)),
-      planner_(rank(), std::move(formed.circumstances), {static_cast<uint32_t>(*formed.config.slots), *formed.config.slot_bytes},
-               connections_.fifos.size(), formed.board.get(), formed.crowded),
+      slots_{static_cast<uint32_t>(*formed.config.slots), *formed.config.slot_bytes},
+      planner_(rank(), std::move(formed.circumstances), slots_, connections_.fifos.size(), formed.board.get(), formed.crowded),
       explanations_(*given_.explain != 0 && rank() == 0 ? std::make_unique<Explanations>() : nullptr),
       batch_(rank(), connections_.fifos.front(), *formed.config.slot_bytes, formed.away),
       waiter_(*given_.wait, surroundings(workers(connections_), formed.crowded, doorbell_.get())),
@@ -118,16 +118,37 @@ Status Communicator::run(Work& work) {
 }
 
 Result<Request> Communicator::start(const Call& call, const void* input, void* output, TimeLimit limit) {
-  if (auto error = broken()) return *std::move(error);
-  const Buffers buffers{input, output, call.scalar};
-  Planned& plan = *GYRE_TRY(next_call(call, buffers));
-  return start(Operation{plan.shared_from_this(), identity(plan), buffers, {}, limited(limit)});
+  return start(GYRE_TRY(prepare(call, input, output, limit)));
 }
 
 Result<Request> Communicator::start(std::span<const Transfer> transfers, TimeLimit limit) {
   if (auto error = broken()) return *std::move(error);
   if (auto refusal = batch_.refuse(transfers)) return *std::move(refusal);
   return start(Operation{nullptr, {calls_, 0, 0, nullptr}, {}, {transfers.begin(), transfers.end()}, limited(limit)});
+}
+
+Result<Operation> Communicator::prepare(const Call& call, const void* input, void* output, TimeLimit limit) {
+  if (auto error = broken()) return *std::move(error);
+  const Buffers buffers{input, output, call.scalar};
+  Planned& plan = *GYRE_TRY(next_call(call, buffers));
+  return Operation{plan.shared_from_this(), identity(plan), buffers, {}, limited(limit)};
+}
+
+Result<Request> Communicator::begin(Operation next) {
+  if (auto error = broken()) return *std::move(error);
+  return start(std::move(next));
+}
+
+Status Communicator::lives() {
+  if (auto error = broken()) return *std::move(error);
+  return {};
+}
+
+void Communicator::fail(const Error& error) {
+  if (broken_) return;
+  bootstrap_->fail(error);
+  const std::lock_guard lock(in_flight_.mutex());
+  std::ignore = give_up(error);
 }
 
 Request Communicator::start(Operation next) {

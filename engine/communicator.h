@@ -58,12 +58,23 @@ class Communicator {
   /// waits for anything, on any communicator, or tests.
   Result<Request> start(const Call&, const void* input, void* output, TimeLimit = {});
   Result<Request> start(std::span<const Transfer>, TimeLimit = {});
+  /// The same in two steps, for work that the caller makes of the plan (device_communicator.h): what is prepared is begun, or fail()ed,
+  /// before anything else is called for. It goes by messages, of which the caller knows the connections and how many are under way.
+  Result<Operation> prepare(const Call&, const void* input, void* output, TimeLimit = {});
+  Result<Request> begin(Operation);
+  void only_by_messages() { planner_.only_by_messages(); }
+  const Connections& connections() const { return connections_; }
+  const transport::Slots& slots() const { return slots_; }
   /// True: it is done. Error: it can't be done any more.
   Result<bool> test(Request);
   Status wait(Request);
 
   /// Ends what runs, here and on all other ranks, with an error that says so; every later call returns it. From any thread.
   void abort(std::string_view why);
+  /// The same for this error, from the thread that uses this.
+  void fail(const Error&);
+  /// Error: what every call will return.
+  Status lives();
 
   /// Called by all ranks, each with a color and a key: those of a color form a communicator of their own, numbered by key and, of equal
   /// keys, by rank here. A negative color: none, and null. Waits for all operations in flight. What was preferred is not handed on.
@@ -125,6 +136,7 @@ class Communicator {
   transport::Reunion reunion_;
   std::unique_ptr<transport::Doorbell> doorbell_;
   Connections connections_;
+  transport::Slots slots_;
   Planner planner_;
   std::unique_ptr<Explanations> explanations_;  // null: nobody asks
   Batch batch_;

@@ -128,7 +128,11 @@ Status Executor::stalled(const Work& work) {
     return explain(failure != nullptr ? *failure : *broken, work);
   }
   const auto now = std::chrono::steady_clock::now();
-  if (const auto limit = work.limit(); limit && is_late(*limit)) return late(work, *limit);
+  if (work.waits_for_itself()) {
+    counted_ = {};
+  } else if (const auto limit = work.limit(); limit && is_late(*limit)) {
+    return late(work, *limit);
+  }
   if (waiter_.waited() < stall_time) return {};
   if (!described_ || now - *described_ >= describe_every) {
     describe(work, false);

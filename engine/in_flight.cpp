@@ -39,6 +39,7 @@ void InFlight::add(Operation operation) {
 void InFlight::bind_front() {
   bound_ = true;
   const Operation& next = operations_.front();
+  if (next.bound != nullptr) return;
   if (next.planned != nullptr) {
     collective_.bind(*next.planned, next.call, next.buffers, next.limit);
   } else {

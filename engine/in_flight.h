@@ -12,13 +12,14 @@
 
 namespace gyre::engine {
 
-/// A collective, or, where nothing is planned, a group of sends and receives.
+/// A collective; or, where nothing is planned, a group of sends and receives; or work that is bound already.
 struct Operation {
   std::shared_ptr<const Planned> planned;
   Identity call;
   Buffers buffers;
   std::vector<Transfer> transfers;
   TimeLimit limit;
+  std::shared_ptr<Work> bound = nullptr;
 };
 
 class InFlight final : public Work {
@@ -44,6 +45,7 @@ class InFlight final : public Work {
   std::optional<Error> wrong() const override { return front().wrong(); }
   /// The least of those that are waited for.
   TimeLimit limit() const override;
+  bool waits_for_itself() const override { return front().waits_for_itself(); }
   std::vector<Rank> awaited() const override { return front().awaited(); }
   Rank awaits_only() const override { return -1; }  // asked without the lock
   std::string where() const override { return front().where(); }
@@ -56,7 +58,11 @@ class InFlight final : public Work {
   void attend(uint64_t last) { attended_.store(last, std::memory_order_relaxed); }
 
  private:
-  Work& front() const { return operations_.front().planned != nullptr ? static_cast<Work&>(collective_) : batch_; }
+  Work& front() const {
+    const Operation& first = operations_.front();
+    if (first.bound != nullptr) return *first.bound;
+    return first.planned != nullptr ? static_cast<Work&>(collective_) : batch_;
+  }
   void bind_front();
 
   CollectiveWork& collective_;

@@ -49,9 +49,12 @@ class Planner {
         channels_(channels),
         direct_(board != nullptr),
         circumstances_(std::move(circumstances)),
-        forms_(rank, ranks_, crowded, direct_ ? board->bounce_bytes() : 0, direct_ && !crowded && !board->attached().empty()) {}
+        forms_(rank, ranks_, crowded, board != nullptr ? board->bounce_bytes() : 0,
+               board != nullptr && !crowded && !board->attached().empty()) {}
 
   void prefer(const Preference&);
+  /// From now on nothing runs directly: the buffers are none that a host reaches.
+  void only_by_messages() { direct_ = false, plans_.clear(); }
   /// Valid until the next call of this; shared_from_this() keeps it. Error: also a call that is not valid.
   Result<Planned*> planned(const Call&);
   /// These say of the next such call what Communicator's of the same name do.

@@ -43,6 +43,8 @@ class Work {
   /// A mismatch that this rank can word by itself.
   virtual std::optional<Error> wrong() const { return std::nullopt; }
   virtual TimeLimit limit() const { return std::nullopt; }
+  /// What it waits for is this rank's own doing, a GPU's, to which no limit applies.
+  virtual bool waits_for_itself() const { return false; }
   /// The ranks without which it can't go on.
   virtual std::vector<Rank> awaited() const = 0;
   /// A rank without whose doing nothing can move, or that can do the last thing that is missing; -1: there is no such one.

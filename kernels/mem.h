@@ -76,7 +76,7 @@ GYRE_DEVICE uint64_t load_acquire(const uint64_t* flag) {
 }
 
 /// Raises a flag: who sees it sees what this thread, and those it met at a barrier, wrote before.
-GYRE_DEVICE void store_release(uint64_t* flag, uint64_t value) {
+GYRE_DEVICE void store_release(uint64_t* flag, uint64_t value) {  // NOLINT(readability-non-const-parameter): it is written to
 #if defined(__CUDA_ARCH__)
   asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(__cvta_generic_to_global(flag)), "l"(value) : "memory");
 #else

@@ -1,0 +1,155 @@
+#include "engine/device_communicator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "transport/posted_fifo.h"
+
+namespace gyre::engine {
+
+Result<std::unique_ptr<DeviceCommunicator>> DeviceCommunicator::create(std::unique_ptr<Communicator> communicator, kernels::Gpu& gpu) {
+  std::unique_ptr<DeviceCommunicator> made(new DeviceCommunicator(std::move(communicator), gpu));
+  GYRE_TRY(made->open());
+  made->thread_ = std::thread([self = made.get()] { self->serve(); });
+  return made;
+}
+
+Status DeviceCommunicator::open() {
+  communicator_->only_by_messages();
+  const auto& fifos = communicator_->connections().fifos;
+  links_.rank = rank();
+  links_.staging.ranks = static_cast<size_t>(size());
+  links_.staging.slots = communicator_->slots();
+  for (const auto& channel : fifos) links_.fifos.insert(links_.fifos.end(), channel.begin(), channel.end());
+  messages_ = GYRE_TRY(gpu_.allocate_pinned(links_.staging.bytes(fifos.size())));
+  sums_ = GYRE_TRY(gpu_.allocate(2 * links_.staging.slots.bytes));
+  links_.staging.messages = messages_.get();
+  links_.staging.sums = sums_.get();
+  queue_ = GYRE_TRY(DeviceQueue::open(gpu_));
+  return {};
+}
+
+DeviceCommunicator::~DeviceCommunicator() {
+  if (thread_.joinable()) {
+    {
+      const auto lock = turn();
+      over_ = true;
+    }
+    given_.notify_all();
+    thread_.join();
+  }
+  communicator_.reset();  // with what is under way
+}
+
+std::unique_lock<std::mutex> DeviceCommunicator::turn() {
+  ++wanted_;
+  std::unique_lock lock(mutex_);
+  --wanted_;
+  return lock;
+}
+
+Status DeviceCommunicator::enqueue(const Call& call, const void* input, void* output, void* user, std::optional<HandOff> hand_off) {
+  const std::lock_guard calls(calls_);
+  Operation operation = GYRE_TRY(prepare(call, input, output, user));
+  auto work = give(operation, user, hand_off);  // without the lock: it may wait until what was given before has ended
+  const auto lock = turn();
+  if (!work) return fail(work.error());  // other ranks wait for what will never come, and some of it may be on the stream
+  operation.bound = *std::move(work);
+  const auto request = communicator_->begin(std::move(operation));
+  if (!request) return fail(request.error());
+  last_ = *request;
+  given_.notify_all();
+  return {};
+}
+
+// What is refused here has not been called, and the next call may do.
+Result<Operation> DeviceCommunicator::prepare(const Call& call, const void* input, void* output, void* user) {
+  const auto lock = turn();
+  if (failure_) return *failure_;
+  if (const auto plan = communicator_->plan(call); plan && (*plan)->ordered())
+    return Error{Code::invalid_usage, fmt::format("{}: GYRE_NUMERICS=ordered is not there on GPU memory yet", (*plan)->text())};
+  GYRE_TRY(queue_->refuse(call, user));
+  auto operation = communicator_->prepare(call, input, output);
+  if (operation) return operation;
+  if (const Status lives = communicator_->lives(); !lives) return fail(lives.error());
+  return operation.error();
+}
+
+Result<std::shared_ptr<Work>> DeviceCommunicator::give(const Operation& operation, void* user, std::optional<HandOff> hand_off) {
+  const std::shared_ptr<const Plan> plan(operation.planned, operation.planned->messages.get());
+  const auto* own = GYRE_TRY(turns(*plan));
+  std::byte* const memory = GYRE_TRY(scratch(plan->scratch_bytes()));
+  DeviceSteps steps = device_steps(*plan, rank(), *own, operation.buffers, memory, links_.staging);
+  const HandOff fitting = queue_->fitting(steps);
+  const HandOff by = fitting == HandOff::gates ? hand_off.value_or(fitting) : fitting;  // more would wait for itself in a full stream
+  const Tickets tickets = GYRE_TRY(queue_->enqueue(plan->call(), steps, by, user));
+  return std::shared_ptr<Work>(
+      std::make_shared<DeviceRun>(plan, operation.call, std::move(steps), *queue_, links_, tickets, operation.limit));
+}
+
+Result<const std::vector<schedule::Turn>*> DeviceCommunicator::turns(const Plan& plan) {
+  const auto key = std::pair(&plan.schedule(), plan.slices());
+  const auto known = turns_.find(key);
+  if (known != turns_.end()) return &known->second;
+  const uint32_t credits = transport::PostedFifo::certain_credits(links_.staging.slots);
+  return &turns_.emplace(key, GYRE_TRY(schedule::turns(plan.schedule(), rank(), credits, plan.slices()))).first->second;
+}
+
+Result<std::byte*> DeviceCommunicator::scratch(size_t bytes) {
+  if (bytes > scratch_bytes_) {
+    const size_t wished = std::max(bytes, 2 * scratch_bytes_);
+    scratch_.push_back(GYRE_TRY(gpu_.allocate(wished)));
+    scratch_bytes_ = wished;
+  }
+  return scratch_.empty() ? nullptr : scratch_.back().get();
+}
+
+Status DeviceCommunicator::status() {
+  const auto lock = turn();
+  return failure_ ? Status(*failure_) : Status();
+}
+
+Status DeviceCommunicator::finish() {
+  for (;;) {
+    {
+      const auto lock = turn();
+      if (failure_) return *failure_;
+      if (ended_ == last_.number) return {};
+    }
+    std::this_thread::yield();
+  }
+}
+
+// Only when nothing is moved any more the gate may be opened for all.
+Error DeviceCommunicator::fail(const Error& error) {
+  if (failure_) return *failure_;
+  failure_ = error;
+  communicator_->fail(error);
+  queue_->let_go();
+  return error;
+}
+
+// The thread that moves what is under way.
+void DeviceCommunicator::serve() {
+  std::unique_lock lock(mutex_);
+  while (!over_) {
+    if (failure_ || ended_ == last_.number) {
+      given_.wait(lock, [&] { return over_ || (!failure_ && ended_ != last_.number); });
+      continue;
+    }
+    const Request asked = last_;
+    const auto done = communicator_->test(asked);
+    if (!done)
+      std::ignore = fail(done.error());
+    else if (*done)
+      ended_ = asked.number;
+    lock.unlock();
+    do std::this_thread::yield();
+    while (wanted_.load() > 0);
+    lock.lock();
+  }
+}
+
+}  // namespace gyre::engine

@@ -1,0 +1,80 @@
+// A communicator whose collectives are given to a GPU's stream and run in its order, on memory of that GPU: by kernels that wait on a
+// stream of the communicator's own, and a thread that brings them messages.
+#pragma once
+#include <atomic>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "engine/communicator.h"
+#include "engine/device_run.h"
+#include "kernels/gpu.h"
+
+namespace gyre::engine {
+
+class DeviceCommunicator {
+ public:
+  /// Takes a communicator that has run nothing, on all ranks; the GPU must outlive this. All memory that the host needs is taken now.
+  static Result<std::unique_ptr<DeviceCommunicator>> create(std::unique_ptr<Communicator>, kernels::Gpu&);
+  /// What is under way ends, here and on other ranks, and streams go on without it: finish() first, also where a stream has been waited
+  /// for, since others may still need what this rank's GPU has done.
+  ~DeviceCommunicator();
+  DeviceCommunicator(const DeviceCommunicator&) = delete;
+  DeviceCommunicator& operator=(const DeviceCommunicator&) = delete;
+
+  Rank rank() const { return communicator_->rank(); }
+  int size() const { return communicator_->size(); }
+
+  // From any thread.
+
+  /// Gives `user`, a stream, a collective, which all ranks call alike: it begins after all that the stream was given before, and what the
+  /// stream is given next begins after it. Returns at once, unless streams are full. Buffers as Communicator::run()'s, of the GPU; they
+  /// are the collective's until the stream has passed it. What goes wrong later is status()'s. `hand_off`: gates only where they fit.
+  Status enqueue(const Call&, const void* input, void* output, void* user, std::optional<HandOff> hand_off = {});
+  /// What went wrong since; streams go on all the same, and what collectives gave them is not to be used.
+  Status status();
+  /// Blocks until all that was given has ended, or can't.
+  Status finish();
+  /// As Communicator::abort(). Streams go on.
+  void abort(std::string_view why) { communicator_->abort(why); }
+
+ private:
+  explicit DeviceCommunicator(std::unique_ptr<Communicator> communicator, kernels::Gpu& gpu)
+      : communicator_(std::move(communicator)), gpu_(gpu) {}
+
+  Status open();
+  Result<Operation> prepare(const Call&, const void* input, void* output, void* user);
+  Result<std::shared_ptr<Work>> give(const Operation&, void* user, std::optional<HandOff>);
+  Result<const std::vector<schedule::Turn>*> turns(const Plan&);
+  Result<std::byte*> scratch(size_t bytes);
+  std::unique_lock<std::mutex> turn();
+  void serve();
+  Error fail(const Error&);
+
+  std::unique_ptr<Communicator> communicator_;
+  kernels::Gpu& gpu_;
+
+  // Of callers, who may wait for room in a stream, which the thread below makes.
+  std::mutex calls_;
+  kernels::GpuMemory messages_, sums_;
+  std::vector<kernels::GpuMemory> scratch_;  // the last is used; what is under way may use those before
+  size_t scratch_bytes_ = 0;
+  DeviceLinks links_;
+  std::unique_ptr<DeviceQueue> queue_;
+  std::map<std::pair<const schedule::Schedule*, uint32_t>, std::vector<schedule::Turn>> turns_;  // by slices
+
+  std::mutex mutex_;            // of all that follows, and of the communicator; taken after calls_
+  std::atomic<int> wanted_{0};  // by threads other than the one below, which steps back then
+  std::condition_variable given_;
+  Request last_;
+  uint64_t ended_ = 0;  // the same of the last one that has
+  bool over_ = false;
+  std::optional<Error> failure_;
+  std::thread thread_;
+};
+
+}  // namespace gyre::engine

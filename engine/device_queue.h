@@ -1,0 +1,79 @@
+// The stream of a communicator, and the flags by which the host and its kernels hand each other the steps. Kernels are numbered through
+// all collectives: their tickets. The host opens the gate for them in that order; the GPU says up to where they have ended. So no call into
+// CUDA is needed while a collective is on its way, and one communicator's gate never has to be closed again.
+#pragma once
+#include <memory>
+#include <optional>
+
+#include "engine/device_steps.h"
+#include "kernels/gpu.h"
+
+namespace gyre::engine {
+
+/// How kernels wait for their turn.
+enum class HandOff : uint8_t {
+  gates,  ///< the stream waits for flags between step kernels: nothing occupies the GPU meanwhile, but a stream takes so many operations
+          ///< only
+  stays,  ///< one kernel stays for all steps and polls
+};
+
+/// What of a collective's kernels is known by number.
+struct Tickets {
+  uint64_t first = 0, end = 0;
+  HandOff hand_off = HandOff::gates;
+};
+
+class DeviceQueue {
+ public:
+  /// Operations of a collective on the stream at most, else its kernels are one that stays: a stream holds some thousand, and then blocks
+  /// its caller.
+  static constexpr size_t most_operations = 256;
+
+  static Result<std::unique_ptr<DeviceQueue>> open(kernels::Gpu&);
+  ~DeviceQueue();  ///< kernels that wait are let go; the stream ends
+  DeviceQueue(const DeviceQueue&) = delete;
+  DeviceQueue& operator=(const DeviceQueue&) = delete;
+
+  /// Gates where the stream has them and holds so many, else a kernel that stays.
+  HandOff fitting(const DeviceSteps&) const;
+  /// Error: such a call can't be given to this stream of the user's, and has not been.
+  Status refuse(const Call&, void* user);
+  /// Gives the stream a collective's kernels, between what `user`, a stream, has been given so far and what it will be. Called by one
+  /// thread at a time.
+  Result<Tickets> enqueue(const Call&, const DeviceSteps&, HandOff, void* user);
+
+  // By whoever moves the collective.
+  /// Whether that kernel can be told to go: of kernels that stay, so many fit the ring. And tells it what to do; open() lets it go.
+  bool prepare(const Call&, const Tickets&, const DeviceKernel&, uint64_t ticket);
+  /// Lets kernels with lower tickets go.
+  void open(uint64_t ticket);
+  /// All kernels of the collective with lower tickets have ended.
+  uint64_t ended(const Tickets&) const;
+  /// Lets all go that wait, now and later: what no longer matters is computed, or nothing. Not while a collective is moved, nor before
+  /// another is.
+  void let_go();
+
+ private:
+  static constexpr size_t ring = 1024;
+  static constexpr unsigned most_blocks = 8;  // what a network brings keeps no more busy
+
+  explicit DeviceQueue(kernels::Gpu&);
+  Status wait_and_run(const Call&, const DeviceSteps&, uint64_t first);
+  Status stay(const Call&, const Tickets&);
+
+  /// Of pinned memory.
+  struct Shared {
+    alignas(128) uint64_t gate;
+    alignas(128) uint64_t ended;  // by gates
+    kernels::BlockFlag block_ended[most_blocks];
+    kernels::StayItem items[ring];
+  };
+  kernels::Gpu& gpu_;
+  unsigned blocks_;
+  kernels::GpuMemory memory_;
+  Shared* shared_ = nullptr;
+  std::unique_ptr<kernels::Stream> stream_;
+  uint64_t next_ = 0;  // ticket
+};
+
+}  // namespace gyre::engine

@@ -1,0 +1,63 @@
+// What the device engine asks of a GPU: memory, and streams that wait for flags, run kernels and raise flags. cuda_gpu.h has NVIDIA's;
+// test/simt has one of the host's threads. It must not know: CUDA, schedules, ranks.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "base/result.h"
+#include "kernels/stay.h"
+
+namespace gyre::kernels {
+
+/// Memory that its owner gives back.
+using GpuMemory = std::unique_ptr<std::byte[], std::function<void(std::byte*)>>;
+
+/// A flag that is opened for all tickets there will ever be. Streams compare as signed numbers and by their difference, so that the
+/// largest unsigned one would be less than any ticket.
+inline constexpr uint64_t all_tickets = INT64_MAX;
+
+/// Work for a GPU, done in order. Every call returns at once, unless the GPU's queue is full.
+class Stream {
+ public:
+  Stream() = default;
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  virtual ~Stream() = default;  ///< waits until all is done
+
+  /// Goes on when *flag has reached the value. Flags lie in pinned memory.
+  virtual Status wait(const uint64_t* flag, uint64_t value) = 0;
+  /// Sets the flag once all before is done; who sees it on the host sees what that wrote.
+  virtual Status raise(uint64_t* flag, uint64_t value) = 0;
+  virtual Status launch(StepKernel, const StepArgs&, unsigned blocks) = 0;
+  virtual Status launch(StayKernel, const StayArgs&, unsigned blocks) = 0;
+  /// Error: `user` can't be followed or led; nothing was done.
+  virtual Status refuse(void* /*user*/) { return {}; }
+  /// What comes from now on begins after all that was given to `user` (a cudaStream_t), and
+  virtual Status follow(void* user) = 0;
+  /// what is given to `user` from now on begins after all that was given to this.
+  virtual Status lead(void* user) = 0;
+};
+
+class Gpu {
+ public:
+  Gpu() = default;
+  Gpu(const Gpu&) = delete;
+  Gpu& operator=(const Gpu&) = delete;
+  virtual ~Gpu() = default;
+
+  /// Of the highest priority. From any thread, as all here.
+  virtual Result<std::unique_ptr<Stream>> open_stream() = 0;
+  virtual Result<GpuMemory> allocate(size_t bytes) = 0;
+  /// Of the host, which the GPU reaches at the same address; zeros.
+  virtual Result<GpuMemory> allocate_pinned(size_t bytes) = 0;
+  /// Whether its kernels reduce this type.
+  virtual bool computes(DataType) const { return true; }
+  /// Whether its streams can wait for flags.
+  virtual bool streams_wait() const { return true; }
+  /// Blocks that surely run at the same time.
+  virtual unsigned resident_blocks() const = 0;
+};
+
+}  // namespace gyre::kernels

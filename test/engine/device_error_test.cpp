@@ -1,0 +1,194 @@
+// What ends collectives on a device early: aborts, ranks that are gone, calls that differ, deadlines. The user's stream always goes on.
+#include <fmt/format.h>
+
+#include <condition_variable>
+#include <mutex>
+
+#include "test/catch.h"
+#include "test/engine/device_ranks.h"
+#include "test/text.h"
+
+using namespace gyre;
+using namespace gyre::engine;
+using test::contains;
+using test::DeviceRank;
+using test::run_device_ranks;
+using namespace std::chrono_literals;
+
+namespace {
+
+const std::vector<std::string> settings_of_errors{"GYRE_TRANSPORT=loopback", "GYRE_SLOT_BYTES=4K"};
+
+Call sum_of(size_t count) { return {Collective::all_reduce, count, DataType::float32, ReduceOp::sum, 0}; }
+
+/// Waits until something is wrong; what. The stream must be free a second later.
+std::string end_of(DeviceRank& on) {
+  const auto until = std::chrono::steady_clock::now() + 20s;
+  Status status = on.device.status();
+  while (status && std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(1ms);
+    status = on.device.status();
+  }
+  if (status) return "nothing is wrong";
+  if (!on.stream.done_within(1s)) return "the stream is not free";
+  return status.error().what;
+}
+
+}  // namespace
+
+TEST_CASE("an abort ends what runs on a device and frees the stream", "[device]") {
+  for (const HandOff hand_off : test::both_hand_offs) {
+    CHECK(run_device_ranks(2, settings_of_errors, [&](DeviceRank& on) -> std::string {
+            test::DeviceArray<float> data(on, std::vector<float>(50000, 1));
+            if (on.rank() == 0) {
+              for (int i = 0; i < 3; ++i) {
+                if (Status status = on.device.enqueue(sum_of(data.size()), data.data(), data.data(), on.stream.handle(), hand_off); !status)
+                  return status.error().what;
+              }
+              if (on.stream.done_within(50ms)) return "it ended without rank 1";
+              on.device.abort("enough");
+              const std::string said = end_of(on);
+              if (!contains(said, "aborted: enough")) return said;
+            } else {
+              std::this_thread::sleep_for(300ms);
+            }
+            // Here and on the other rank, later calls are refused.
+            const Status later = on.device.enqueue(sum_of(data.size()), data.data(), data.data(), on.stream.handle(), hand_off);
+            return !later && contains(later.error().what, "aborted: enough") ? "" : "a later call is not refused";
+          }) == "");
+  }
+}
+
+TEST_CASE("a rank that leaves ends what others run on a device", "[device]") {
+  for (const HandOff hand_off : test::both_hand_offs) {
+    CHECK(run_device_ranks(3, settings_of_errors, [&](DeviceRank& on) -> std::string {
+            if (on.rank() == 2) return {};
+            test::DeviceArray<float> data(on, std::vector<float>(50000, 1));
+            if (Status status = on.device.enqueue(sum_of(data.size()), data.data(), data.data(), on.stream.handle(), hand_off); !status)
+              return contains(status.error().what, "rank 2") ? "" : status.error().what;
+            const std::string said = end_of(on);
+            return contains(said, "rank 2") ? "" : said;
+          }) == "");
+  }
+}
+
+TEST_CASE("calls on a device that differ are an error on both ranks, which says how", "[device]") {
+  for (const HandOff hand_off : test::both_hand_offs) {
+    CHECK(run_device_ranks(2, settings_of_errors, [&](DeviceRank& on) -> std::string {
+            test::DeviceArray<float> data(on, std::vector<float>(50000, 1));
+            const size_t count = on.rank() == 0 ? 50000 : 49999;
+            if (Status status = on.device.enqueue(sum_of(count), data.data(), data.data(), on.stream.handle(), hand_off); !status)
+              return status.error().what;
+            const std::string said = end_of(on);
+            return contains(said, "count=50000") && contains(said, "count=49999") ? "" : said;
+          }) == "");
+  }
+}
+
+TEST_CASE("a deadline ends a collective on a device, and names rank and step", "[device]") {
+  auto limited = settings_of_errors;
+  limited.emplace_back("GYRE_DEADLINE=1");
+  for (const HandOff hand_off : test::both_hand_offs) {
+    CHECK(run_device_ranks(2, limited, [&](DeviceRank& on) -> std::string {
+            test::DeviceArray<float> data(on, std::vector<float>(50000, 1));
+            if (on.rank() == 1) {
+              std::this_thread::sleep_for(2s);
+              return {};
+            }
+            if (Status status = on.device.enqueue(sum_of(data.size()), data.data(), data.data(), on.stream.handle(), hand_off); !status)
+              return status.error().what;
+            const std::string said = end_of(on);
+            return contains(said, "nothing has moved for 1 s") && contains(said, "for rank 1 in step") ? "" : said;
+          }) == "");
+  }
+}
+
+TEST_CASE("a call with wrong arguments is refused on a device, and the next one runs", "[device]") {
+  CHECK(run_device_ranks(2, settings_of_errors, [&](DeviceRank& on) -> std::string {
+          test::DeviceArray<float> data(on, std::vector<float>(100, 1));
+          if (on.device.enqueue(sum_of(100), nullptr, data.data(), on.stream.handle())) return "null was taken";
+          if (on.device.enqueue(sum_of(100), data.data(), data.data() + 1, on.stream.handle())) return "an overlap was taken";
+          if (Status status = on.device.enqueue(sum_of(100), data.data(), data.data(), on.stream.handle()); !status)
+            return status.error().what;
+          if (Status status = on.device.finish(); !status) return status.error().what;
+          return data.all(2) ? "" : "no sum";
+        }) == "");
+}
+
+TEST_CASE("ordered numerics are refused on a device, clearly", "[device]") {
+  auto ordered = settings_of_errors;
+  ordered.emplace_back("GYRE_NUMERICS=ordered");
+  CHECK(run_device_ranks(2, ordered, [&](DeviceRank& on) -> std::string {
+          test::DeviceArray<float> data(on, std::vector<float>(100, 1));
+          const Status status = on.device.enqueue(sum_of(100), data.data(), data.data(), on.stream.handle());
+          if (status || !contains(status.error().what, "GYRE_NUMERICS=ordered")) return "it was taken";
+          // What has the same bits in any order is not refused, and nothing was broken.
+          const Call most{Collective::all_reduce, 100, DataType::float32, ReduceOp::max, 0};
+          if (Status next = on.device.enqueue(most, data.data(), data.data(), on.stream.handle()); !next) return next.error().what;
+          return data.all(1) ? "" : "a wrong result";
+        }) == "");
+}
+
+TEST_CASE("more collectives than a stream holds are given without waiting for any of them", "[device]") {
+  for (const HandOff hand_off : test::both_hand_offs) {
+    CHECK(run_device_ranks(2, settings_of_errors, [&](DeviceRank& on) -> std::string {
+            constexpr int calls = 400;
+            test::DeviceArray<int> data(on, std::vector<int>(100, 0));
+            const Call call{Collective::all_reduce, data.size(), DataType::int32, ReduceOp::max, 0};
+            for (int i = 0; i < calls; ++i) {
+              if (Status status = on.device.enqueue(call, data.data(), data.data(), on.stream.handle(), hand_off); !status)
+                return status.error().what;
+            }
+            if (Status status = on.device.finish(); !status) return status.error().what;
+            return data.all(0) ? "" : "a wrong result";
+          }) == "");
+  }
+}
+
+TEST_CASE("a wait for this rank's own stream is no wait for others, however long", "[device]") {
+  auto limited = settings_of_errors;
+  limited.emplace_back("GYRE_DEADLINE=1");
+  limited.emplace_back("GYRE_ALGORITHM=ring");  // in which every rank begins with a kernel of its own
+  CHECK(run_device_ranks(2, limited, [&](DeviceRank& on) -> std::string {
+          test::DeviceArray<float> data(on, std::vector<float>(100, 1));
+          on.stream.add([] { std::this_thread::sleep_for(1500ms); });
+          if (Status status = on.device.enqueue(sum_of(100), data.data(), data.data(), on.stream.handle()); !status)
+            return status.error().what;
+          if (Status status = on.device.finish(); !status) return status.error().what;
+          return data.all(2) ? "" : "a wrong sum";
+        }) == "");
+}
+
+TEST_CASE("one thread gives all ranks their collectives, before any of them can move", "[device]") {
+  constexpr int ranks = 4;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::array<DeviceRank*, ranks> all{};
+  int ready = 0;
+  bool over = false;
+  std::string wrong;
+  const auto give_all = [&] {
+    for (const size_t count : {size_t{1000}, size_t{300'000}}) {
+      std::vector<test::DeviceArray<float>> data;
+      for (DeviceRank* on : all) data.emplace_back(*on, std::vector<float>(count, 1));
+      for (size_t r = 0; r < ranks; ++r) {
+        for (int i = 0; i < 3 && wrong.empty(); ++i) {
+          const Status status = all.at(r)->device.enqueue(sum_of(count), data[r].data(), data[r].data(), all.at(r)->stream.handle());
+          if (!status) wrong = status.error().what;
+        }
+      }
+      if (wrong.empty() && !std::all_of(data.begin(), data.end(), [](auto& sum) { return sum.all(64); })) wrong = "a wrong sum";
+    }
+  };
+  CHECK(run_device_ranks(ranks, settings_of_errors, [&](DeviceRank& on) -> std::string {
+          std::unique_lock lock(mutex);
+          all.at(static_cast<size_t>(on.rank())) = &on;
+          if (++ready == ranks) {
+            give_all();
+            over = true;
+            changed.notify_all();
+          }
+          changed.wait(lock, [&] { return over; });
+          return wrong;
+        }) == "");
+}

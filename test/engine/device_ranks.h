@@ -1,0 +1,142 @@
+// Ranks as threads, each with a communicator on a GPU, a stream of the user's, and a communicator on host memory whose results are to be
+// the same.
+#pragma once
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <random>
+#include <string>
+#include <tuple>
+
+#include "engine/device_communicator.h"
+#include "test/engine/test_device.h"
+#include "test/kernels/patterns.h"
+#include "test/ranks.h"
+
+namespace gyre::test {
+
+inline constexpr std::array both_hand_offs{engine::HandOff::gates, engine::HandOff::stays};
+
+struct DeviceRank {
+  engine::Communicator& host;
+  engine::DeviceCommunicator& device;
+  TestDevice& gpu;
+  TestStream& stream;
+
+  Rank rank() const { return host.rank(); }
+  int size() const { return host.size(); }
+};
+using DeviceBody = std::function<std::string(DeviceRank&)>;
+
+inline std::string on_device(engine::Communicator& host, const DeviceBody& body) {
+  const auto gpu = TestDevice::open();
+  const auto stream = gpu->open_stream();
+  auto second = host.split(0, host.rank());
+  if (!second) return "split: " + second.error().what;
+  auto device = engine::DeviceCommunicator::create(*std::move(second), gpu->gpu());
+  if (!device) return "create on the device: " + device.error().what;
+  host.only_by_messages();  // as the other
+  DeviceRank rank{host, **device, *gpu, *stream};
+  const std::string word = body(rank);
+  std::ignore = (*device)->finish();  // others may still need what this rank's GPU has done
+  return word;
+}
+
+/// Runs `body` on each of so many ranks.
+inline std::string run_device_ranks(int ranks, const std::vector<std::string>& settings, const DeviceBody& body) {
+  const Words words = run_ranks(ranks, all_configured(settings), [&](engine::Communicator& host) { return on_device(host, body); });
+  std::string all;
+  for (const std::string& word : words) all += word.empty() ? "" : word + "\n";
+  return all;
+}
+
+/// Elements in the memory of a rank's GPU.
+template <class T>
+class DeviceArray {
+ public:
+  DeviceArray(DeviceRank& on, std::vector<T> values)
+      : stream_(on.stream), bytes_(values.size() * sizeof(T)), memory_(*on.gpu.gpu().allocate(bytes_)), given_(std::move(values)) {
+    stream_.copy(memory_.get(), given_.data(), bytes_);
+  }
+  ~DeviceArray() {
+    if (memory_ != nullptr) std::ignore = stream_.done_within(std::chrono::seconds(2));  // it may still be copied to
+  }
+  DeviceArray(DeviceArray&&) noexcept = default;
+  DeviceArray& operator=(DeviceArray&&) = delete;
+
+  T* data() { return reinterpret_cast<T*>(memory_.get()); }
+  size_t size() const { return given_.size(); }
+  /// What they are once the stream has done all that it was given; none where it does not end.
+  std::vector<T> get() {
+    std::vector<T> values(size());
+    stream_.copy(values.data(), memory_.get(), bytes_);
+    if (!stream_.done_within(std::chrono::seconds(60))) values.clear();
+    return values;
+  }
+  bool all(T value) {
+    const std::vector<T> values = get();
+    return values.size() == size() && std::all_of(values.begin(), values.end(), [&](T v) { return v == value; });
+  }
+
+ private:
+  TestStream& stream_;
+  size_t bytes_;
+  kernels::GpuMemory memory_;
+  std::vector<T> given_;
+};
+
+/// A call's memory on one rank: random elements, each fourth one that hurts.
+class CallMemory {
+ public:
+  CallMemory(const engine::Call& call, Rank rank, int ranks, bool in_place)
+      : extent_(engine::extent(call, rank, ranks)), in_place_(in_place && extent_.reads && extent_.writes) {
+    const size_t size = in_place_ ? std::max(extent_.input_bytes, extent_.output_bytes) : extent_.input_bytes + extent_.output_bytes;
+    const Patterns special = special_patterns(call.type);
+    std::mt19937_64 random(static_cast<uint64_t>(rank) * 1000 + static_cast<uint64_t>(call.type));
+    Patterns patterns;
+    for (size_t i = 0; i < size / size_of(call.type); ++i) {
+      const uint64_t drawn = random();
+      patterns.push_back((drawn % 4 == 0 ? special[drawn / 4 % special.size()] : drawn) & pattern_mask(call.type));
+    }
+    bytes = packed(call.type, patterns);
+    bytes.resize(bytes.size() + 16);  // never none
+  }
+  const std::byte* input(const std::byte* memory) const { return extent_.reads ? memory + (in_place_ ? extent_.input_at : 0) : nullptr; }
+  std::byte* output(std::byte* memory) const {
+    return extent_.writes ? memory + (in_place_ ? extent_.output_at : extent_.input_bytes) : nullptr;
+  }
+
+  Bytes bytes;
+
+ private:
+  engine::Extent extent_;
+  bool in_place_;
+};
+
+/// Empty: the same, but for which NaN a NaN is.
+inline std::string difference(DataType type, const Bytes& found, const Bytes& expected) {
+  if (found == expected) return {};
+  const Patterns a = unpacked(type, found), b = unpacked(type, expected);
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (i >= b.size() || !same_result(type, a[i], b[i]))
+      return fmt::format("element {} is {:#x} and not {:#x}", i, a[i], i < b.size() ? b[i] : 0);
+  }
+  return a.size() == b.size() ? "" : "the stream does not end";
+}
+
+/// Empty: this call gives the bits on the device that it gives on the host.
+inline std::string same_bits(DeviceRank& on, const engine::Call& call, engine::HandOff hand_off, bool in_place) {
+  CallMemory here(call, on.rank(), on.size(), in_place);
+  DeviceArray<std::byte> there(on, here.bytes);
+  Status status = on.device.enqueue(call, here.input(there.data()), here.output(there.data()), on.stream.handle(), hand_off);
+  if (status) status = on.host.run(call, here.input(here.bytes.data()), here.output(here.bytes.data()));
+  const Bytes found = there.get();
+  if (status) status = on.device.status();
+  const std::string wrong = status ? difference(call.type, found, here.bytes) : status.error().what;
+  const char* how = hand_off == engine::HandOff::gates ? "by gates" : "by a kernel that stays";
+  return wrong.empty() ? "" : engine::in_words(call, how) + (in_place ? " in place: " : ": ") + wrong;
+}
+
+}  // namespace gyre::test

@@ -1,0 +1,164 @@
+// Collectives on a GPU's streams: the same bits as on the host, in the order of streams.
+#include <fmt/format.h>
+
+#include "test/catch.h"
+#include "test/engine/device_ranks.h"
+#include "test/text.h"
+#include "topo/algorithms.h"
+
+using namespace gyre;
+using namespace gyre::engine;
+using test::DeviceRank;
+using test::run_device_ranks;
+using test::same_bits;
+
+namespace {
+
+const std::vector<std::string> settings{"GYRE_TRANSPORT=loopback", "GYRE_SLOT_BYTES=4K"};
+
+std::vector<std::string> with(const std::string& setting) {
+  auto all = settings;
+  all.push_back(setting);
+  return all;
+}
+
+/// A third, so to speak, in each type.
+uint64_t scalar_of(const Call& call, Rank rank) {
+  return call.op == ReduceOp::premul_sum ? kernels::avg_scalar_bits(call.type, 3 + rank) : 0;
+}
+
+std::string every_collective(DeviceRank& on, HandOff hand_off, size_t count) {
+  for (const Collective collective : all_collectives()) {
+    for (Rank root = 0; root < (rooted(collective) ? on.size() : 1); ++root) {
+      for (const bool in_place : {false, true}) {
+        if (in_place && collective == Collective::all_to_all) continue;
+        const Call call{collective, count, DataType::float32, ReduceOp::sum, root};
+        if (std::string wrong = same_bits(on, call, hand_off, in_place); !wrong.empty()) return wrong;
+      }
+    }
+  }
+  return {};
+}
+
+std::string every_operation(DeviceRank& on, HandOff hand_off, size_t count) {
+  for (const DataType type : all_data_types()) {
+    for (size_t op = 0; op < every_reduce_op_count; ++op) {
+      Call call{Collective::all_reduce, count, type, static_cast<ReduceOp>(op), 0};
+      call.scalar = scalar_of(call, on.rank());
+      if (std::string wrong = same_bits(on, call, hand_off, op % 2 == 0); !wrong.empty()) return wrong;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("every collective of every algorithm gives the host's bits on a device", "[device]") {
+  for (const auto& family : topo::families()) {
+    for (const int ranks : {1, 2, 3, 4}) {
+      INFO(family.name << ", " << ranks << " ranks");
+      CHECK(run_device_ranks(ranks, with(fmt::format("GYRE_ALGORITHM={}", family.name)), [](DeviceRank& on) {
+              std::string wrong;
+              for (const HandOff hand_off : test::both_hand_offs) wrong = wrong.empty() ? every_collective(on, hand_off, 1501) : wrong;
+              return wrong;
+            }) == "");
+    }
+  }
+}
+
+TEST_CASE("every type and operation gives the host's bits on a device", "[device]") {
+  for (const char* family : {"ring", "one_shot", "two_shot", "tree"}) {
+    for (const int ranks : {2, 3}) {
+      INFO(family << ", " << ranks << " ranks");
+      CHECK(run_device_ranks(ranks, with(fmt::format("GYRE_ALGORITHM={}", family)), [](DeviceRank& on) {
+              std::string wrong;
+              for (const HandOff hand_off : test::both_hand_offs) wrong = wrong.empty() ? every_operation(on, hand_off, 533) : wrong;
+              return wrong;
+            }) == "");
+    }
+  }
+}
+
+TEST_CASE("reductions of many sources give the host's bits on a device", "[device]") {
+  for (const char* family : {"one_shot", "two_shot"}) {
+    INFO(family);
+    CHECK(run_device_ranks(6, with(fmt::format("GYRE_ALGORITHM={}", family)), [](DeviceRank& on) {
+            std::string wrong;
+            for (const HandOff hand_off : test::both_hand_offs) wrong = wrong.empty() ? every_operation(on, hand_off, 97) : wrong;
+            return wrong;
+          }) == "");
+  }
+}
+
+TEST_CASE("one rank alone runs ahead of no ring", "[device]") {
+  CHECK(run_device_ranks(1, settings, [](DeviceRank& on) {
+          return same_bits(on, {Collective::all_gather, 3'000'000, DataType::float32, ReduceOp::sum, 0}, HandOff::stays, false);
+        }) == "");
+}
+
+TEST_CASE("collectives of all sizes on 8 ranks and several channels give the host's bits on a device", "[device]") {
+  for (const char* family : {"ring", "double_tree", "halving_doubling"}) {
+    auto more = with(fmt::format("GYRE_ALGORITHM={}", family));
+    more.emplace_back("GYRE_CHANNELS=2");
+    CHECK(run_device_ranks(8, more, [](DeviceRank& on) {
+            std::string wrong;
+            for (const size_t count : {size_t{0}, size_t{1}, size_t{17}, size_t{40001}}) {
+              for (const HandOff hand_off : test::both_hand_offs) {
+                const Call call{Collective::all_reduce, count, DataType::float16, ReduceOp::avg, 0};
+                if (wrong.empty()) wrong = same_bits(on, call, hand_off, count % 2 == 0);
+              }
+            }
+            return wrong;
+          }) == "");
+  }
+}
+
+TEST_CASE("collectives on a device go over every transport", "[device]") {
+  for (const char* transport : {"shm", "tcp"}) {
+    INFO(transport);
+    CHECK(run_device_ranks(3, {std::string("GYRE_TRANSPORT=") + transport, "GYRE_SLOT_BYTES=8K"}, [](DeviceRank& on) {
+            std::string wrong;
+            for (const HandOff hand_off : test::both_hand_offs) wrong = wrong.empty() ? every_collective(on, hand_off, 9001) : wrong;
+            return wrong;
+          }) == "");
+  }
+}
+
+TEST_CASE("a collective comes after what its stream was given before, and before what comes next", "[device]") {
+  for (const HandOff hand_off : test::both_hand_offs) {
+    CHECK(run_device_ranks(2, settings, [&](DeviceRank& on) -> std::string {
+            test::DeviceArray<int> values(on, std::vector<int>(3000));
+            const std::vector<int> ones(values.size(), 1);
+            std::vector<std::vector<int>> seen(20, ones);
+            const Call call{Collective::all_reduce, values.size(), DataType::int32, ReduceOp::sum, 0};
+            for (std::vector<int>& now : seen) {
+              on.stream.add([] { std::this_thread::sleep_for(std::chrono::milliseconds(1)); });
+              on.stream.copy(values.data(), ones.data(), ones.size() * sizeof(int));
+              if (Status status = on.device.enqueue(call, values.data(), values.data(), on.stream.handle(), hand_off); !status)
+                return status.error().what;
+              on.stream.copy(now.data(), values.data(), now.size() * sizeof(int));
+            }
+            if (Status status = on.device.finish(); !status) return status.error().what;
+            if (!on.stream.done_within(std::chrono::seconds(30))) return "the stream does not end";
+            const std::vector<int> twos(values.size(), 2);
+            return std::all_of(seen.begin(), seen.end(), [&](const auto& now) { return now == twos; }) ? "" : "read too early";
+          }) == "");
+  }
+}
+
+TEST_CASE("long collectives of several streams take turns on one communicator", "[device]") {
+  CHECK(run_device_ranks(4, settings, [](DeviceRank& on) -> std::string {
+          const auto other = on.gpu.open_stream();
+          std::vector<test::DeviceArray<float>> sums;
+          for (const size_t count : std::initializer_list<size_t>{100, 90000, 100, 90000, 100, 90000})
+            sums.emplace_back(on, std::vector<float>(count, 1));
+          if (!on.stream.done_within(std::chrono::seconds(10))) return "nothing was copied";
+          for (size_t i = 0; i < sums.size(); ++i) {
+            const Call call{Collective::all_reduce, sums[i].size(), DataType::float32, ReduceOp::sum, 0};
+            void* const stream = i % 3 == 0 ? other->handle() : on.stream.handle();
+            if (Status status = on.device.enqueue(call, sums[i].data(), sums[i].data(), stream); !status) return status.error().what;
+          }
+          if (!other->done_within(std::chrono::seconds(60))) return "a stream does not end";
+          return std::all_of(sums.begin(), sums.end(), [](auto& sum) { return sum.all(4); }) ? "" : "a wrong sum";
+        }) == "");
+}

@@ -1,0 +1,41 @@
+// The GPU that tests of the device engine run on: the host's threads (test/simt/test_device.cpp) or NVIDIA's (test/gpu/test_device.cpp).
+// One of them is linked, and the tests don't know which.
+#pragma once
+#include <chrono>
+#include <functional>
+#include <memory>
+
+#include "kernels/gpu.h"
+
+namespace gyre::test {
+
+/// A stream of the user's.
+class TestStream {
+ public:
+  TestStream() = default;
+  TestStream(const TestStream&) = delete;
+  TestStream& operator=(const TestStream&) = delete;
+  virtual ~TestStream() = default;
+
+  virtual void* handle() = 0;
+  /// Calls it on the host, in order.
+  virtual void add(std::function<void()>) = 0;
+  virtual void copy(void* to, const void* from, size_t bytes) = 0;
+  /// All that was given has been done; false: not within that time.
+  virtual bool done_within(std::chrono::milliseconds) = 0;
+};
+
+class TestDevice {
+ public:
+  TestDevice() = default;
+  TestDevice(const TestDevice&) = delete;
+  TestDevice& operator=(const TestDevice&) = delete;
+  virtual ~TestDevice() = default;
+
+  static std::unique_ptr<TestDevice> open();
+
+  virtual kernels::Gpu& gpu() = 0;
+  virtual std::unique_ptr<TestStream> open_stream() = 0;
+};
+
+}  // namespace gyre::test

@@ -1,0 +1,62 @@
+// A GPU of the host's threads, for the device engine's tests: streams are threads that do what they are given in order, kernels run on the
+// executor, and all memory is the host's. A stream holds so many operations and then blocks its caller, as a real one does. What is not
+// modelled: hardware queues that streams share.
+#pragma once
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "kernels/gpu.h"
+#include "test/simt/executor.h"
+
+namespace gyre::simt {
+
+class HostStream final : public kernels::Stream {
+ public:
+  HostStream(size_t capacity, Grid grid) : capacity_(capacity), grid_(grid), thread_([this] { serve(); }) {}
+  ~HostStream() override;
+
+  Status wait(const uint64_t* flag, uint64_t value) override;
+  Status raise(uint64_t* flag, uint64_t value) override;
+  Status launch(kernels::StepKernel, const kernels::StepArgs&, unsigned blocks) override;
+  Status launch(kernels::StayKernel, const kernels::StayArgs&, unsigned blocks) override;
+  Status follow(void* user) override;
+  Status lead(void* user) override;
+
+  /// Anything else, in order.
+  void add(std::function<void()>);
+  /// All that was given has been done; false: not within that time.
+  bool done_within(std::chrono::milliseconds);
+  size_t most_held();
+
+ private:
+  void serve();
+
+  size_t capacity_;
+  Grid grid_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> given_;  // the first is being done
+  size_t most_ = 0;
+  bool over_ = false;
+  std::thread thread_;
+};
+
+class HostGpu final : public kernels::Gpu {
+ public:
+  /// `grid.blocks`: of a kernel, at most.
+  explicit HostGpu(Grid grid = {2, 32, 0}, size_t capacity = 1024) : grid_(grid), capacity_(capacity) {}
+
+  Result<std::unique_ptr<kernels::Stream>> open_stream() override;
+  Result<kernels::GpuMemory> allocate(size_t bytes) override;
+  Result<kernels::GpuMemory> allocate_pinned(size_t bytes) override;
+  unsigned resident_blocks() const override { return grid_.blocks; }
+
+ private:
+  Grid grid_;
+  size_t capacity_;
+};
+
+}  // namespace gyre::simt

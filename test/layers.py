@@ -19,9 +19,9 @@ SIDEWAYS_ALLOWED = {("test", "perf")}
 LIBRARIES = [
     ("UCX", r"(ucp|uct|ucs|ucm)/", ["transport"]),
     ("verbs", r"infiniband/|rdma/", ["transport"]),
-    # test/simt runs kernels on the host and takes CUDA's number types.
+    # test/simt runs kernels on the host and takes CUDA's number types; test/gpu is what needs a GPU.
     ("CUDA", r"cuda(\.h|_|/)|cub/|thrust/|cooperative_groups|driver_types\.h|vector_types\.h|device_launch_parameters\.h",
-     ["kernels", "test/simt"]),
+     ["kernels", "test/gpu", "test/simt"]),
     ("Catch2", r"catch2?/|catch\.hpp|catch_all\.hpp", ["test"]),
     # One test compares our declarations with an installed NCCL's.
     ("NCCL", r"nccl", ["plugin", "test/plugin"]),
@@ -99,7 +99,7 @@ def include_rule(relative, quote, name):
 
 
 def declaration_rule(relative, line):
-    if inside(relative, ["kernels", "test/simt"]) and relative.as_posix() != PTX_HEADER and PTX.search(line):
+    if inside(relative, ["kernels", "test/gpu", "test/simt"]) and relative.as_posix() != PTX_HEADER and PTX.search(line):
         return f"PTX belongs in {PTX_HEADER} only"
     if inside(relative, ["plugin"]):
         return None

@@ -1,0 +1,208 @@
+// What the kernels and the hand-off take on the GPU that is there: a JSON line per figure on stdout, in words on stderr.
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "engine/device_communicator.h"
+#include "kernels/cuda_gpu.h"
+#include "kernels/mem.h"
+#include "test/ranks.h"
+
+using namespace gyre;
+using namespace gyre::kernels;
+
+namespace {
+
+constexpr size_t MiB = 1 << 20;
+constexpr int repeats = 20;
+
+void must(cudaError_t error) {
+  if (error != cudaSuccess) throw std::runtime_error(std::string("CUDA: ") + cudaGetErrorString(error));
+}
+void must(const Status& status) {
+  if (!status) throw std::runtime_error(status.error().what);
+}
+template <class T>
+T must(Result<T> result) {
+  if (!result) throw std::runtime_error(result.error().what);
+  return *std::move(result);
+}
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + static_cast<ptrdiff_t>(values.size() / 2), values.end());
+  return values[values.size() / 2];
+}
+
+void say(const nlohmann::json& line) {
+  fmt::print("{}\n", line.dump());
+  std::fflush(stdout);
+  fmt::print(stderr, "{}\n", line.dump());
+}
+
+/// Seconds of one of `repeats`, by the GPU's clock; the median of 5 times so many.
+double seconds_of(const std::function<void()>& enqueue) {
+  cudaEvent_t begin = nullptr, end = nullptr;
+  must(cudaEventCreate(&begin));
+  must(cudaEventCreate(&end));
+  std::vector<double> all;
+  for (int round = 0; round < 6; ++round) {
+    must(cudaEventRecord(begin, nullptr));
+    for (int i = 0; i < repeats; ++i) enqueue();
+    must(cudaEventRecord(end, nullptr));
+    must(cudaEventSynchronize(end));
+    float milliseconds = 0;
+    must(cudaEventElapsedTime(&milliseconds, begin, end));
+    if (round > 0) all.push_back(milliseconds / 1e3 / repeats);
+  }
+  must(cudaEventDestroy(begin));
+  must(cudaEventDestroy(end));
+  return median(all);
+}
+
+double copy_bandwidth(Gpu& gpu) {
+  constexpr size_t bytes = 1024 * MiB;
+  const GpuMemory from = must(gpu.allocate(bytes)), to = must(gpu.allocate(bytes));
+  const double seconds = seconds_of([&] { must(cudaMemcpyAsync(to.get(), from.get(), bytes, cudaMemcpyDeviceToDevice, nullptr)); });
+  const double rate = 2 * static_cast<double>(bytes) / seconds / 1e9;
+  say({{"figure", "copy of the card"}, {"bytes", bytes}, {"gb_per_s", rate}});
+  return rate;
+}
+
+struct Traffic {
+  const char* name;
+  Shape shape;
+  size_t sources, destinations;
+};
+
+void step_bandwidth(Gpu& gpu, const Traffic& traffic, size_t bytes, unsigned blocks, double copy) {
+  std::vector<GpuMemory> memory;
+  for (size_t i = 0; i < traffic.sources + traffic.destinations; ++i) memory.push_back(must(gpu.allocate(bytes)));
+  StepArgs args{};
+  for (size_t i = 0; i < traffic.sources; ++i) args.sources[i] = memory[i].get();
+  for (size_t i = 0; i < traffic.destinations; ++i) args.destinations[i] = memory[traffic.sources + i].get();
+  args.count = bytes / sizeof(float);
+  const StepKernel kernel = step_kernel_of(DataType::float32, ReduceOp::sum, traffic.shape);
+  void* list[] = {&args};
+  const double seconds = seconds_of(
+      [&] { must(cudaLaunchKernel(reinterpret_cast<const void*>(kernel), dim3(blocks), dim3(step_threads), list, 0, nullptr)); });
+  const double rate = static_cast<double>((traffic.sources + traffic.destinations) * bytes) / seconds / 1e9;
+  say({{"figure", "step"},
+       {"shape", traffic.name},
+       {"bytes", bytes},
+       {"blocks", blocks},
+       {"us", seconds * 1e6},
+       {"gb_per_s", rate},
+       {"of_copy", rate / copy}});
+}
+
+/// From the host's flag to a kernel and back to the host's eyes.
+void round_trip(Gpu& gpu, engine::HandOff hand_off) {
+  constexpr uint64_t trips = 80;
+  const GpuMemory flags = must(gpu.allocate_pinned(4096)), data = must(gpu.allocate(4096)),
+                  ring = must(gpu.allocate_pinned(128 * sizeof(StayItem)));
+  auto* gate = reinterpret_cast<uint64_t*>(flags.get());
+  auto* ended = reinterpret_cast<BlockFlag*>(flags.get() + 1024);
+  auto* items = reinterpret_cast<StayItem*>(ring.get());
+  const auto stream = must(gpu.open_stream());
+  StepArgs args{};
+  args.sources[0] = data.get(), args.destinations[0] = data.get() + 2048, args.count = 16;
+  if (hand_off == engine::HandOff::gates) {
+    for (uint64_t i = 1; i <= trips; ++i) {
+      must(stream->wait(gate, i));
+      must(stream->launch(step_kernel_of(DataType::float32, ReduceOp::sum, Shape::one_to_one), args, 1));
+      must(stream->raise(&ended->value, i));
+    }
+  } else {
+    for (uint64_t i = 0; i < 128; ++i) items[i] = {i, StayItem::What::copy, args};
+    must(stream->launch(stay_kernel_of(DataType::float32, ReduceOp::sum), StayArgs{items, 128, gate, ended, 0, trips}, 1));
+  }
+  std::vector<double> us;
+  for (uint64_t i = 1; i <= trips; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    store_release(gate, i);
+    while (load_acquire(&ended->value) < i) engine::relax_processor();
+    us.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count());
+  }
+  us.erase(us.begin(), us.begin() + 10);
+  say({{"figure", "round trip"},
+       {"by", hand_off == engine::HandOff::gates ? "gates" : "stays"},
+       {"us", median(us)},
+       {"least_us", *std::min_element(us.begin(), us.end())}});
+}
+
+std::string all_reduce(engine::Communicator& host, size_t bytes, engine::HandOff hand_off) {
+  const auto gpu = must(open_cuda_gpu(0));
+  auto second = must(host.split(0, host.rank()));
+  const auto device = must(engine::DeviceCommunicator::create(std::move(second), *gpu));
+  const GpuMemory data = must(gpu->allocate(bytes));
+  cudaStream_t stream = nullptr;
+  must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  must(cudaMemsetAsync(data.get(), 0, bytes, stream));
+  const engine::Call call{Collective::all_reduce, bytes / sizeof(float), DataType::float32, ReduceOp::sum, 0};
+  std::vector<double> seconds;
+  for (int i = 0; i < 6; ++i) {
+    must(cudaStreamSynchronize(stream));
+    must(host.bootstrap().barrier());
+    const auto begin = std::chrono::steady_clock::now();
+    must(device->enqueue(call, data.get(), data.get(), stream, hand_off));
+    must(cudaStreamSynchronize(stream));
+    if (i > 0) seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  }
+  must(device->finish());
+  must(cudaStreamDestroy(stream));
+  if (host.rank() == 0)
+    say({{"figure", "all_reduce"},
+         {"ranks", host.size()},
+         {"bytes", bytes},
+         {"by", hand_off == engine::HandOff::gates ? "gates" : "stays"},
+         {"us", median(seconds) * 1e6},
+         {"gb_per_s", static_cast<double>(bytes) / median(seconds) / 1e9}});
+  return {};
+}
+
+void measure() {
+  cudaDeviceProp device{};
+  must(cudaGetDeviceProperties(&device, 0));
+  say({{"figure", "machine"}, {"gpu", device.name}, {"multiprocessors", device.multiProcessorCount}, {"memory", device.totalGlobalMem}});
+  const auto gpu = must(open_cuda_gpu(0));
+  const double copy = copy_bandwidth(*gpu);
+  const auto full = 2 * static_cast<unsigned>(device.multiProcessorCount);
+  for (const Traffic& traffic :
+       {Traffic{"1->1", Shape::one_to_one, 1, 1}, Traffic{"2->1", Shape::two_to_one, 2, 1}, Traffic{"2->2", Shape::two_to_two, 2, 2}}) {
+    for (const size_t bytes : {MiB, 16 * MiB, 64 * MiB, 256 * MiB}) {
+      for (const unsigned blocks : {8U, full}) step_bandwidth(*gpu, traffic, bytes, blocks, copy);
+    }
+  }
+  for (const auto hand_off : {engine::HandOff::gates, engine::HandOff::stays}) round_trip(*gpu, hand_off);
+  for (const int ranks : {1, 2, 4}) {
+    for (const size_t bytes : {size_t{1024}, MiB, 64 * MiB, 1024 * MiB}) {
+      for (const auto hand_off : {engine::HandOff::gates, engine::HandOff::stays}) {
+        if (hand_off == engine::HandOff::gates && bytes > MiB) continue;  // more than a stream holds
+        const std::string wrong =
+            test::first_wrong(test::run_ranks(ranks, test::all_configured({"GYRE_TRANSPORT=shm", "GYRE_TIMEOUT=60"}),
+                                              [&](engine::Communicator& host) { return all_reduce(host, bytes, hand_off); }));
+        if (!wrong.empty()) throw std::runtime_error(wrong);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+int main() {
+  try {
+    measure();
+    return 0;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "measure: {}\n", error.what());
+    return 1;
+  }
+}

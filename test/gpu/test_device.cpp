@@ -1,0 +1,70 @@
+// NVIDIA's GPU for the device engine's tests: the first one that there is, which all ranks share.
+#include <cuda_runtime_api.h>
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "kernels/cuda_gpu.h"
+#include "test/engine/test_device.h"
+
+namespace gyre::test {
+namespace {
+
+void must(cudaError_t error) {
+  if (error != cudaSuccess) throw std::runtime_error(std::string("CUDA: ") + cudaGetErrorString(error));
+}
+
+class Stream final : public TestStream {
+ public:
+  Stream() { must(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)); }
+  ~Stream() override { cudaStreamDestroy(stream_); }
+
+  void* handle() override { return stream_; }
+  void add(std::function<void()> call) override {
+    auto* kept = new std::function<void()>(std::move(call));
+    must(cudaLaunchHostFunc(
+        stream_,
+        [](void* given) {
+          const std::unique_ptr<std::function<void()>> own(static_cast<std::function<void()>*>(given));
+          (*own)();
+        },
+        kept));
+  }
+  void copy(void* to, const void* from, size_t bytes) override { must(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_)); }
+  bool done_within(std::chrono::milliseconds limit) override {
+    const auto until = std::chrono::steady_clock::now() + limit;
+    for (;;) {
+      const cudaError_t state = cudaStreamQuery(stream_);
+      if (state == cudaSuccess) return true;
+      cudaGetLastError();  // so that no other call reports it
+      if (state != cudaErrorNotReady) must(state);
+      if (std::chrono::steady_clock::now() > until) return false;
+      std::this_thread::yield();
+    }
+  }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+class Device final : public TestDevice {
+ public:
+  Device() {
+    auto opened = kernels::open_cuda_gpu(0);
+    if (!opened) throw std::runtime_error(opened.error().what);
+    gpu_ = *std::move(opened);
+  }
+  kernels::Gpu& gpu() override { return *gpu_; }
+  std::unique_ptr<TestStream> open_stream() override { return std::make_unique<Stream>(); }
+
+ private:
+  std::unique_ptr<kernels::Gpu> gpu_;
+};
+
+}  // namespace
+
+std::unique_ptr<TestDevice> TestDevice::open() { return std::make_unique<Device>(); }
+
+}  // namespace gyre::test

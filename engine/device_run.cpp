@@ -92,13 +92,12 @@ bool DeviceRun::send(uint32_t connection) {
 bool DeviceRun::pass(transport::Fifo& to, Link& link, const std::byte* message, size_t bytes) const {
   if (to.direct()) {
     if (!to.send_from(call_.word, message, bytes)) return false;
-    link.numbers[link.sent % link.numbers.size()] = to.sent();
-    return true;
+  } else {
+    std::byte* const slot = to.reserve(bytes);
+    if (slot == nullptr) return false;
+    if (bytes != 0) std::memcpy(slot, message, bytes);
+    to.commit(call_.word, bytes);
   }
-  std::byte* const slot = to.reserve(bytes);
-  if (slot == nullptr) return false;
-  if (bytes != 0) std::memcpy(slot, message, bytes);
-  to.commit(call_.word, bytes);
   link.numbers[link.sent % link.numbers.size()] = to.sent();
   return true;
 }

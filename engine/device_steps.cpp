@@ -1,8 +1,5 @@
 #include "engine/device_steps.h"
 
-#include <algorithm>
-#include <optional>
-
 #include "engine/device_reduction.h"
 
 namespace gyre::engine {

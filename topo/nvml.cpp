@@ -11,7 +11,7 @@
 namespace gyre::topo {
 namespace {
 
-// NVML's interface, as far as it is used: all of it has been there since driver 470, but for a link's remote type where it has none.
+// NVML's interface, as far as it is used. What a link leads to has been told since driver 470; the rest is older.
 using Device = struct nvmlDevice_st*;
 struct NvmlPci {
   char legacy_id[16];

@@ -61,18 +61,12 @@ void HostStream::add(std::function<void()> next) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return given_.size() < capacity_; });
   given_.push_back(std::move(next));
-  most_ = std::max(most_, given_.size());
   changed_.notify_all();
 }
 
 bool HostStream::done_within(std::chrono::milliseconds limit) {
   std::unique_lock lock(mutex_);
   return changed_.wait_for(lock, limit, [this] { return given_.empty(); });
-}
-
-size_t HostStream::most_held() {
-  const std::lock_guard lock(mutex_);
-  return most_;
 }
 
 Status HostStream::wait(const uint64_t* flag, uint64_t value) {

@@ -29,7 +29,6 @@ class HostStream final : public kernels::Stream {
   void add(std::function<void()>);
   /// All that was given has been done; false: not within that time.
   bool done_within(std::chrono::milliseconds);
-  size_t most_held();
 
  private:
   void serve();
@@ -39,7 +38,6 @@ class HostStream final : public kernels::Stream {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> given_;  // the first is being done
-  size_t most_ = 0;
   bool over_ = false;
   std::thread thread_;
 };

@@ -77,12 +77,12 @@ std::optional<Error> Communicator::broken() {
 Result<Planned*> Communicator::next_call(const Call& call, const Buffers& buffers) {
   if (broken_) return *broken_;
   const uint64_t number = calls_++;
-  if (explanations_ != nullptr) [[unlikely]]
-    explanations_->note(call, planner_);
   const auto found = planner_.planned(call);
   if (!found) return refused(number, found.error());
   Planned& plan = **found;
   if (!plan.extent.fits(buffers)) return refused(number, *refuse(call, rank(), plan.extent, buffers));
+  if (explanations_ != nullptr) [[unlikely]]
+    explanations_->note(call, plan.extent, buffers, planner_);
   if (!std::exchange(plan.named, true)) bootstrap_->name(plan.hash(), plan.text());
   // Where ranks have called unlike each other, if only once and unnoticed, no later message must match. The number is in the word, so that
   // messages of two equal calls are not taken for each other.

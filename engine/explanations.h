@@ -16,12 +16,12 @@ class Explanations {
   Explanations& operator=(const Explanations&) = delete;
   ~Explanations();  ///< says what was used
 
-  /// Of a call that is about to be made.
-  void note(const Call&, Planner&);
+  /// Of a call that is about to be made with these buffers, of which the others' are taken to be of the kind.
+  void note(const Call&, const Extent&, const Buffers&, Planner&);
 
  private:
   /// Of size class n are calls whose blocks have 2^(n-1) to 2^n - 1 bytes; of 0 those of none.
-  using Kind = std::pair<Collective, int>;
+  using Kind = std::tuple<Collective, int, BufferKind>;
   std::map<Kind, std::map<std::string, uint64_t>> used_;  // by algorithm
 };
 

@@ -50,7 +50,7 @@ struct MeasureCommand {
   std::string file;
   std::string command_line;
 };
-/// Times every algorithm of an all-reduce at every size, in rounds, and adds the times to a file (samples.h).
+/// Times every algorithm of an all-reduce at every size, by messages, in rounds, and adds the times to a file (samples.h).
 int measure(const MeasureCommand&, const Config&);
 
 struct FitCommand {

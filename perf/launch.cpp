@@ -89,10 +89,11 @@ int run_local_ranks(int ranks, std::chrono::milliseconds timeout, const RankMain
   uint64_t job = 0;
   if (getrandom(&job, sizeof job, 0) < 0) job = static_cast<uint64_t>(getpid());
 
-  struct sigaction action {};
+  struct sigaction action {
+  }, at_interrupt{}, at_end{};
   action.sa_handler = remember_signal;  // without SA_RESTART, so that waiting ends
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
+  sigaction(SIGINT, &action, &at_interrupt);
+  sigaction(SIGTERM, &action, &at_end);
   const pid_t parent = getpid();
   std::map<pid_t, Rank> children;
   for (Rank rank = 0; rank < ranks; ++rank) {
@@ -117,7 +118,10 @@ int run_local_ranks(int ranks, std::chrono::milliseconds timeout, const RankMain
     }
     children[pid] = rank;
   }
-  return reap(std::move(children));
+  const int code = reap(std::move(children));
+  sigaction(SIGINT, &at_interrupt, nullptr);  // what is done next ends as usual
+  sigaction(SIGTERM, &at_end, nullptr);
+  return code;
 }
 
 }  // namespace gyre::perf

@@ -77,6 +77,7 @@ Status take(engine::Communicator& communicator, const MeasureCommand& command, i
 
 Status rank_main(const MeasureCommand& command, int shared, const Config& config, const transport::Rendezvous& rendezvous) {
   auto communicator = GYRE_TRY(engine::Communicator::create(rendezvous, config));
+  communicator->only_by_messages();  // what is fitted is what they cost
   std::vector<Sample> samples;
   GYRE_TRY(take(*communicator, command, shared, samples));
   if (communicator->rank() == 0) GYRE_TRY(append_samples(command.file, command.command_line, samples));

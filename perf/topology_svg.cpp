@@ -16,7 +16,7 @@ using schedule::svg::Box;
 using topo::Gpu, topo::Nic, topo::Numa, topo::Part, topo::Port, topo::Switch, topo::Topology;
 namespace svg = schedule::svg;
 
-constexpr double gap = 12, heading = 24, line_height = 15, letter = 6.6;
+constexpr double gap = 12, heading = 24, line_height = 15, letter = 6.6, title_letter = 9;
 
 struct Look {
   std::string_view fill, stroke;
@@ -74,7 +74,7 @@ class Drawing {
   }
 
   std::string document(const std::string& title) const {
-    const double width = std::max(width_, 2 * gap + letter * static_cast<double>(title.size()));
+    const double width = std::max(width_, 2 * gap + title_letter * static_cast<double>(title.size()));
     std::string out = fmt::format(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} {1:.0f}\" "
         "font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",

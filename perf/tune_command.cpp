@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstring>
+#include <cstdio>
 #include <filesystem>
 
 #include "perf/commands.h"
@@ -11,12 +10,18 @@ namespace gyre::perf {
 int tune(const TuneCommand& command, const Config& config) {
   const std::string samples = command.file + ".samples.jsonl";
   std::error_code error;
-  std::filesystem::remove(samples, error);  // measure adds to a file
-  if (error) return complain({Code::system, fmt::format("{}: {}", samples, error.message())});
+  if (const auto sizes = sizes_of(command.sizes); !sizes) return complain(sizes.error());
+  if (command.file.empty() || std::filesystem::is_directory(command.file, error))
+    return complain({Code::invalid_argument, fmt::format("--output {}: is no file", command.file)});
+  if (std::filesystem::is_regular_file(samples, error)) std::filesystem::remove(samples, error);  // measure adds to a file
+  if (error && error != std::errc::no_such_file_or_directory)
+    return complain({Code::system, fmt::format("{}: {}", samples, error.message())});
+  Config with = config;
+  with.constants = Config().constants;  // those of before may be another machine's
   for (const std::string& transport : command.transports) {
     for (const int ranks : command.ranks) {
       fmt::print("{} ranks, {}\n", ranks, transport);
-      Config with = config;
+      std::fflush(stdout);  // or ranks would print it, too
       if (const Status set = with.set("GYRE_TRANSPORT", transport, "--transport"); !set) return complain(set.error());
       const int code = measure({command.sizes, ranks, transport, command.rounds, samples, command.command_line}, with);
       if (code != 0) return code;
@@ -26,7 +31,7 @@ int tune(const TuneCommand& command, const Config& config) {
   if (const int code = fit({{samples}, command.file, true, command.command_line}, config); code != 0) return code;
   fmt::print("\n");
   if (const int code = regret({{samples}, command.file, "", command.command_line}, config); code != 0) return code;
-  fmt::print("\nGYRE_CONSTANTS={} makes auto choose by it.\n", command.file);
+  fmt::print("\nWith GYRE_CONSTANTS={} auto chooses by it among what goes by messages.\n", command.file);
   return 0;
 }
 

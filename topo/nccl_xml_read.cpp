@@ -56,6 +56,12 @@ class XmlReader {
     return wrong(node, fmt::format("{}=\"{}\" of <{}> is not a whole number{}", name, given, node.name(),
                                    most == std::numeric_limits<uint64_t>::max() ? "" : fmt::format(" up to {}", most)));
   }
+  // What is shown and written again, and is a file only without control characters and odd bytes.
+  Result<std::string> words(const pugi::xml_node& node, const char* name) const {
+    const std::string given = node.attribute(name).value();
+    if (std::all_of(given.begin(), given.end(), [](char c) { return c >= ' ' && c <= '~'; })) return given;
+    return wrong(node, fmt::format("{} of <{}> has characters that are not printable ASCII", name, node.name()));
+  }
   Result<int> small(const pugi::xml_node& node, const char* name, int otherwise = 0) const {
     const uint64_t value = GYRE_TRY(number(node, name, std::numeric_limits<uint64_t>::max(), 0x7fffffff));
     return value == std::numeric_limits<uint64_t>::max() ? otherwise : static_cast<int>(value);
@@ -75,9 +81,9 @@ class XmlReader {
   Status read_cpu(const pugi::xml_node& node) {
     Numa numa;
     numa.id = GYRE_TRY(small(node, "numaid", -1));
-    numa.cpus = node.attribute("affinity").value();
-    numa.arch = node.attribute("arch").value();
-    numa.vendor = node.attribute("vendor").value();
+    numa.cpus = GYRE_TRY(words(node, "affinity"));
+    numa.arch = GYRE_TRY(words(node, "arch"));
+    numa.vendor = GYRE_TRY(words(node, "vendor"));
     numa.family = GYRE_TRY(small(node, "familyid"));
     numa.model = GYRE_TRY(small(node, "modelid"));
     const int part = push({-1, std::nullopt, std::move(numa)});
@@ -146,7 +152,7 @@ class XmlReader {
     Nic nic;
     for (const pugi::xml_node net : node.children("net")) {
       Port port;
-      port.name = net.attribute("name").value();
+      port.name = GYRE_TRY(words(net, "name"));
       port.number = GYRE_TRY(small(net, "port", 1));
       port.gbit_per_s = GYRE_TRY(small(net, "speed")) / 1000.0;
       port.guid = GYRE_TRY(number(net, "guid", 0));

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "base/unique.h"
+#include "base/log.h"
 
 namespace gyre::topo {
 namespace {
@@ -109,10 +109,13 @@ Result<std::vector<DriverGpu>> read(const Nvml& nvml) {
   for (unsigned index = 0; index < count; ++index) {
     Device device = nullptr;
     NvmlPci pci{};
-    GYRE_TRY(nvml.check("nvmlDeviceGetHandleByIndex_v2", nvml.device(index, &device)));
-    GYRE_TRY(nvml.check("nvmlDeviceGetPciInfo_v3", nvml.pci(device, &pci)));
+    Status answered = nvml.check("nvmlDeviceGetHandleByIndex_v2", nvml.device(index, &device));
+    if (answered) answered = nvml.check("nvmlDeviceGetPciInfo_v3", nvml.pci(device, &pci));
     const auto address = address_of(pci);
-    if (!address) return Error{Code::system, fmt::format("nvmlDeviceGetPciInfo_v3: GPU {} has no PCI address", index)};
+    if (!answered || !address) {  // one that is lost, or not this user's, costs nothing of the others
+      log::warn("GPU {}: {}", index, answered ? "nvmlDeviceGetPciInfo_v3: no PCI address" : answered.error().what);
+      continue;
+    }
     Gpu gpu;
     gpu.index = static_cast<int>(index);
     int major = 0, minor = 0;

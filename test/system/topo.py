@@ -26,6 +26,10 @@ def files_that_are_none():
         bad = os.path.join(folder, "bad.xml")
         with open(bad, "w", encoding="utf-8") as file:
             file.write('<system version="1">\n <cpu numaid="0">\n  <pci/>\n </cpu>\n</system>\n')
+        odd = os.path.join(folder, "odd.xml")
+        with open(odd, "w", encoding="utf-8") as file:
+            file.write('<system version="1">\n <cpu numaid="0"><nic><net name="a&#27;b"/></nic></cpu>\n</system>\n')
+        run("topo", "--xml", odd).complains(f"--xml {odd}:2:", "name of <net>")
         empty = os.path.join(folder, "empty.xml")
         with open(empty, "w", encoding="utf-8"):
             pass

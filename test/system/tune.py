@@ -27,6 +27,11 @@ def a_profile_of_another_machine_or_version_is_refused():
         run("tune", *QUICK, "-o", profile).passed()
         with open(profile, encoding="utf-8") as file:
             made = json.load(file)
+        other = {**made, "made_for": {**made["made_for"], "gyre": "0.0.1"}}
+        foreign = os.path.join(folder, "foreign.json")
+        with open(foreign, "w", encoding="utf-8") as file:
+            json.dump(other, file)
+        run("tune", *QUICK, "-o", profile, env={"GYRE_CONSTANTS": foreign}).passed()  # what the refusal advises
         for key, value, words in (("processors", 1024, "this machine has"), ("processor", "abacus", "this machine has"), ("gyre", "0.0.1", "this is gyre")):
             other = {**made, "made_for": {**made["made_for"], key: value}}
             with open(profile, "w", encoding="utf-8") as file:
@@ -41,14 +46,24 @@ def a_profile_of_another_machine_or_version_is_refused():
 
 def what_cannot_be_written_is_said():
     run("tune", *QUICK, "-o", "/nowhere/constants.json").complains("/nowhere/constants.json")
+    with tempfile.TemporaryDirectory() as folder:
+        run("tune", *QUICK, "-o", folder).complains(f"--output {folder}: ")
+        run("tune", *QUICK, "-o", "").complains("--output")
+        samples = os.path.join(folder, "constants.json.samples.jsonl")
+        with open(samples, "w", encoding="utf-8") as file:
+            file.write("kept\n")
+        run("tune", "--ranks", 2, "-b", "1K", "-e", 512, "-o", os.path.join(folder, "constants.json")).complains("512")
+        check(os.path.exists(samples), "a wrong size has cost the samples of before")
 
 
 def each_kind_of_call_is_explained_once():
     done = run("all_reduce", "-b", "1K", "-e", "4K", "-f", 4, "-n", 5, env={"GYRE_EXPLAIN": "1"}).passed(quiet=False)
     for sizes in ("1024 to 2047", "4096 to 8191"):
-        check(done.err.count(f"explain: all_reduce of {sizes} bytes: ") == 2, f"not said once, and at the end\n{done.story()}")
+        check(done.err.count(f"explain: all_reduce, blocks of {sizes} bytes: ") == 2, f"not said once, and at the end\n{done.story()}")
     check("one_shot" in done.err and "ring" in done.err and "refused" in done.err, f"no candidates\n{done.story()}")
     check(" times" in done.err, f"not how often\n{done.story()}")
+    heap = run("all_reduce", "-b", "1K", "-e", "1K", "-n", 5, "-R", 1, env={"GYRE_EXPLAIN": "1"}).passed(quiet=False)
+    check("of the shared heap: two_shot ran" in heap.err and "one_shot ran" not in heap.err, heap.story())
     run("all_reduce", "-b", "1K", "-e", "1K", "-n", 2).passed()  # says nothing unasked
 
 

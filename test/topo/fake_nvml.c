@@ -1,5 +1,6 @@
 /* An NVML of the tests' own: the machine that FAKE_NVML names. "pair": two GPUs joined by 4 links, a fifth of the first is down;
-   "switched": four GPUs, each with 18 links to a switch that has no address; "mute": nothing can be asked. */
+   "switched": four GPUs, each with 18 links to a switch that has no address; "mute": nothing can be asked; "one lost": four, of which the
+   second can't. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,10 @@ int nvmlInit_v2(void) { return is("mute") ? unknown : success; }
 int nvmlShutdown(void) { return success; }
 const char* nvmlErrorString(int result) { return result == unknown ? "the driver is not in the mood" : "?"; }
 int nvmlDeviceGetCount_v2(unsigned* count) { return *count = is("pair") ? 2 : 4, success; }
-int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) { return *device = (void*)(size_t)(index + 1), success; }
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
+  if (is("one lost") && index == 1) return unknown;
+  return *device = (void*)(size_t)(index + 1), success;
+}
 int nvmlDeviceGetPciInfo_v3(void* device, struct pci* pci) { return name(pci, number(device)), success; }
 int nvmlDeviceGetCudaComputeCapability(void* device, int* major, int* minor) {
   (void)device;

@@ -44,6 +44,13 @@ TEST_CASE("a switch that a virtual machine does not show joins GPUs all the same
   }
 }
 
+TEST_CASE("a GPU that is lost costs nothing of the others") {
+  const auto gpus = asked("one lost");
+  REQUIRE(gpus);
+  REQUIRE(gpus->size() == 3);
+  CHECK((*gpus)[1].gpu.index == 2);
+}
+
 TEST_CASE("what the driver tells is in the topology") {
   const test::FakeMachine machine;
   machine.numa(0, "3");

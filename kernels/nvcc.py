@@ -14,7 +14,8 @@ import subprocess
 import sys
 import time
 
-# Where no machine code fits, the driver compiles PTX: that of the oldest generation which has all the instructions.
+# The oldest generation which has all the instructions that the kernels use: its PTX serves all later ones, and is made once for them. Where
+# no machine code fits, the driver compiles it.
 PTX = "90"
 NO_SPILLS = "-v,-warn-spills,-warn-lmem-usage,-Werror"
 KEPT = (".cubin", ".ptx")
@@ -23,7 +24,7 @@ KEPT = (".cubin", ".ptx")
 def architectures(names):
     """nvcc's options. A GPU runs machine code of its own generation and at least its own feature level."""
     for name in names:
-        yield f"-gencode=arch=compute_{name},code=sm_{name}"
+        yield f"-gencode=arch=compute_{min(name, PTX, key=int)},code=sm_{name}"
     if PTX in names:
         yield f"-gencode=arch=compute_{PTX},code=compute_{PTX}"
 

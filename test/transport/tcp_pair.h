@@ -12,7 +12,7 @@
 
 namespace gyre::test {
 
-constexpr auto patience = std::chrono::seconds(20);
+constexpr auto patience = std::chrono::seconds(60);
 // Of a socket, in bytes: a fraction of the messages. With less the kernel waits for its timers between any two segments, which on a
 // loopback device are as large as 64 KiB.
 constexpr int tiny = 64 << 10;

@@ -10,6 +10,7 @@
 #include <cstdlib>
 
 #include "test/catch.h"
+#include "test/slow_builds.h"
 #include "test/transport/tcp_pair.h"
 #include "transport/tcp/worker.h"
 
@@ -29,7 +30,7 @@ TEST_CASE("tcp: a connection is ready once answered, with the hello on both side
 TEST_CASE("tcp: messages of all sizes, from slots and from memory, to slots and to memory, both ways at once") {
   const Slots slots = GENERATE(Slots{8, 64 << 10}, Slots{2, 5000}, Slots{3, 1 << 20});
   Pair p(slots);
-  CHECK(both_ways(p, 200, slots.bytes) == "");
+  CHECK(both_ways(p, test::sanitized ? 50 : 200, slots.bytes) == "");
 }
 
 TEST_CASE("tcp: a socket has room for all that may be under way, unless the system grants less") {

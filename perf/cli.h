@@ -31,6 +31,7 @@ Subcommand add_model(CLI::App&);
 Subcommand add_explain(CLI::App&);
 Subcommand add_topo(CLI::App&);
 Subcommand add_net(CLI::App&);
+Subcommand add_tuner(CLI::App&);
 Subcommand add_compare(CLI::App&);
 Subcommand add_report(CLI::App&);
 

@@ -3,6 +3,7 @@
 #include "perf/cli.h"
 #include "perf/cli_values.h"
 #include "perf/commands.h"
+#include "perf/tuner_plugin.h"
 
 namespace gyre::perf {
 namespace {
@@ -52,6 +53,25 @@ Subcommand add_net(CLI::App& app) {
             asked.latency = !flags->only_bandwidth;
             asked.bandwidth = !flags->only_latency;
             return net(asked, given.config);
+          }};
+}
+
+Subcommand add_tuner(CLI::App& app) {
+  const auto command = std::make_shared<TunerCommand>();
+  command->sizes.step_factor = 4;
+  command->sizes.max_bytes = size_t{1} << 30;
+  CLI::App* sub = app.add_subcommand("tuner", "Ask any NCCL tuner plugin what it would choose, and measure what that costs");
+  sub->add_option("plugin", command->plugin, "The plugin's shared object")->required();
+  sub->add_option("--version", command->table, "Table of the plugin to go through (the newest)")
+      ->check(CLI::Range(oldest_tuner_table, newest_tuner_table));
+  sub->add_option("--ranks", command->ranks, "Ranks of the communicator (8)")->check(CLI::Range(1, 1 << 30));
+  sub->add_option("--nodes", command->nodes, "Nodes that they are on (1)")->check(CLI::Range(1, 1 << 30));
+  add_bytes(sub, "-b,--minbytes", command->sizes.min_bytes, "Smallest size (8)");
+  add_bytes(sub, "-e,--maxbytes", command->sizes.max_bytes, "Largest size (1G)");
+  sub->add_option("-f,--stepfactor", command->sizes.step_factor, "Factor between sizes (4)");
+  return {sub, [command](const Invocation& given) {
+            command->command_line = given.command_line;
+            return tuner(*command);
           }};
 }
 

@@ -122,6 +122,16 @@ struct NetCommand {
 /// Measures any NCCL net plugin between two ranks.
 int net(const NetCommand&, const Config&);
 
+struct TunerCommand {
+  std::string plugin;        ///< a path, or a name for the system's search
+  std::optional<int> table;  ///< --version N; none: the newest that the plugin has
+  int64_t ranks = 8, nodes = 1;
+  SweepOptions sizes;
+  std::string command_line;
+};
+/// Asks any NCCL tuner plugin what it would choose, and measures what that costs.
+int tuner(const TunerCommand&);
+
 /// Prints "gyre-perf: …" to stderr; returns the exit code of an error.
 int complain(const Error&);
 

@@ -11,7 +11,6 @@
 #include "perf/net_plugin_table.h"
 
 namespace gyre::perf {
-namespace {
 
 std::string_view result_name(ncclResult_t code) {
   switch (code) {
@@ -37,12 +36,14 @@ std::string_view result_name(ncclResult_t code) {
   return "unknown result";
 }
 
+namespace {
+
 // One write per line: plugins log from several threads.
 __attribute__((format(printf, 4, 0))) void print_line(const char* level, const char* file, int line, const char* format, va_list list) {
   char text[2048];
   std::vsnprintf(text, sizeof text, format, list);
   const std::string where = file != nullptr ? fmt::format("{}:{} ", file, line) : "";
-  fmt::print(stderr, "{}net plugin {}: {}\n", where, level, text);
+  fmt::print(stderr, "{}plugin {}: {}\n", where, level, text);
 }
 void log_warnings(ncclDebugLogLevel level, unsigned long, const char* file, int line, const char* format, ...) {
   if (level != NCCL_LOG_WARN) return;

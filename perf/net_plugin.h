@@ -33,6 +33,9 @@ struct NetInit {
   ncclProfilerCallback_t profiler = nullptr;  ///< null: one that does nothing, as NCCL gives where no profiler is loaded
 };
 
+/// "ncclSystemError"
+std::string_view result_name(ncclResult_t);
+
 class NetPlugin {
  public:
   /// Loads the library as NCCL does. No version: the newest table there is. Errors name what the library has instead.

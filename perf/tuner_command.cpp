@@ -1,0 +1,124 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <fstream>
+#include <utility>
+#include <vector>
+
+#include "perf/commands.h"
+#include "perf/tuner_plugin.h"
+
+namespace gyre::perf {
+namespace {
+
+constexpr int calls = 1000;  // of which one figure is made
+constexpr int figures = 5;   // of which the median counts
+
+constexpr std::array<std::pair<const char*, ncclFunc_t>, 5> collectives{{{"all_reduce", ncclFuncAllReduce},
+                                                                         {"reduce_scatter", ncclFuncReduceScatter},
+                                                                         {"all_gather", ncclFuncAllGather},
+                                                                         {"broadcast", ncclFuncBroadcast},
+                                                                         {"reduce", ncclFuncReduce}}};
+constexpr std::array<const char*, NCCL_NUM_ALGORITHMS> algorithms{"tree",      "ring", "collnet_direct", "collnet_chain", "nvls",
+                                                                  "nvls_tree", "pat"};
+constexpr std::array<const char*, NCCL_NUM_PROTOCOLS> protocols{"ll", "ll128", "simple"};
+
+// What a communicator is told to have: all, at the same price, so that what is cheaper afterwards is the tuner's.
+constexpr float price = 1;
+TunerCosts all_alike() {
+  TunerCosts costs;
+  for (auto& of_algorithm : costs) of_algorithm.fill(price);
+  return costs;
+}
+
+int64_t resident_bytes() {
+  int64_t pages = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> pages >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+double since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
+}
+
+struct Choice {
+  TunerCosts costs = all_alike();
+  int channels = 0;
+  double call_us = 0;
+
+  /// "ring/simple", or whose choice it is where no entry is the cheapest.
+  std::string text() const {
+    std::string least = "NCCL's own";
+    float cost = price;
+    for (size_t a = 0; a < costs.size(); ++a)
+      for (size_t p = 0; p < protocols.size(); ++p)
+        if (costs[a][p] >= 0 && costs[a][p] < cost) {
+          cost = costs[a][p];
+          least = fmt::format("{}/{}", algorithms[a], protocols[p]);
+        }
+    return least;
+  }
+};
+
+// The time of a call has in it what NCCL does before each, too: the table filled.
+Result<Choice> ask(const TunerPlugin& plugin, void* context, ncclFunc_t collective, size_t bytes) {
+  Choice choice;
+  std::array<double, figures> times{};
+  for (double& time : times) {
+    const auto begin = std::chrono::steady_clock::now();
+    for (int i = 0; i < calls; ++i) {
+      choice.costs = all_alike();
+      choice.channels = 0;
+      const ncclResult_t result = plugin.choose(context, collective, bytes, choice.costs, &choice.channels);
+      if (result != ncclSuccess) return plugin.error("getCollInfo", result);
+    }
+    time = since(begin) / calls;
+  }
+  std::nth_element(times.begin(), times.begin() + figures / 2, times.end());
+  choice.call_us = times[figures / 2];
+  return choice;
+}
+
+Status print_choices(const TunerPlugin& plugin, void* context, const std::vector<size_t>& sizes) {
+  fmt::print("#\n# {:<14}  {:>12}  {:<22}  {:>8}  {:>8}\n", "collective", "bytes", "choice", "channels", "us/call");
+  for (const auto& [name, collective] : collectives) {
+    for (const size_t bytes : sizes) {
+      const Choice choice = GYRE_TRY(ask(plugin, context, collective, bytes));
+      fmt::print("  {:<14}  {:>12}  {:<22}  {:>8}  {:>8.3f}\n", name, bytes, choice.text(),
+                 choice.channels > 0 ? fmt::to_string(choice.channels) : "NCCL's", choice.call_us);
+    }
+  }
+  return {};
+}
+
+Status show(const TunerCommand& command) {
+  if (command.nodes > command.ranks)
+    return Error{Code::invalid_argument, fmt::format("--nodes {}: more than --ranks {}", command.nodes, command.ranks)};
+  const auto sizes = GYRE_TRY(sizes_of(command.sizes));
+  const TunerPlugin plugin = GYRE_TRY(TunerPlugin::open(command.plugin, command.table));
+  const int64_t before = resident_bytes();
+  const auto begin = std::chrono::steady_clock::now();
+  void* context = nullptr;
+  const ncclResult_t started = plugin.init(static_cast<size_t>(command.ranks), static_cast<size_t>(command.nodes), &context);
+  const double init_us = since(begin);
+  if (started != ncclSuccess) return plugin.error("init", started);
+  fmt::print("# {}\n# tuner plugin {}, table {}: init for {} ranks on {} nodes took {:.3f} ms and {} KiB\n", command.command_line,
+             plugin.name, plugin.version, command.ranks, command.nodes, init_us / 1000,
+             std::max<int64_t>(resident_bytes() - before, 0) >> 10);
+  Status shown = print_choices(plugin, context, sizes);
+  const ncclResult_t ended = plugin.finalize(context);
+  if (shown && ended != ncclSuccess) return plugin.error("finalize", ended);
+  return shown;
+}
+
+}  // namespace
+
+int tuner(const TunerCommand& command) {
+  const Status status = show(command);
+  return status ? 0 : complain(status.error());
+}
+
+}  // namespace gyre::perf

@@ -134,5 +134,7 @@ int tuner(const TunerCommand&);
 
 /// Prints "gyre-perf: …" to stderr; returns the exit code of an error.
 int complain(const Error&);
+/// This exit code; or, where what was printed is lost (a full disk), that of an error, which it says.
+int printed(int code);
 
 }  // namespace gyre::perf

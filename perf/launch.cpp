@@ -12,6 +12,7 @@
 #include <map>
 #include <thread>
 
+#include "perf/commands.h"
 #include "transport/door.h"
 
 namespace gyre::perf {
@@ -112,9 +113,7 @@ int run_local_ranks(int ranks, std::chrono::milliseconds timeout, const RankMain
       transport::Rendezvous rendezvous = door->rendezvous(rank, ranks);
       rendezvous.job = job;
       rendezvous.timeout = timeout;
-      const int code = rank_main(rendezvous);
-      std::fflush(stdout);
-      _exit(code);
+      _exit(printed(rank_main(rendezvous)));
     }
     children[pid] = rank;
   }

@@ -1,6 +1,8 @@
 // gyre-perf: finds the subcommand; their flags are in cli_*.cpp, their work in commands.h.
 #include <fmt/format.h>
 
+#include <system_error>
+
 #include "base/log.h"
 #include "base/version.h"
 #include "perf/cli.h"
@@ -16,6 +18,14 @@ void set_log_level(const Config& config) {
                  : level == "info" ? log::Level::info
                  : level == "warn" ? log::Level::warn
                                    : log::Level::debug);
+}
+
+int run(const perf::Subcommand& subcommand, const perf::Invocation& given) {
+  try {
+    return perf::printed(subcommand.run(given));
+  } catch (const std::system_error& error) {  // of fmt::print: "cannot write to file: No space left on device"
+    return perf::complain({Code::system, error.what()});
+  }
 }
 
 }  // namespace
@@ -45,7 +55,7 @@ int main(int argc, char** argv) {
     return 0;
   }
   for (const perf::Subcommand& subcommand : subcommands) {
-    if (subcommand.app->parsed()) return subcommand.run({*config, fmt::format("{}", fmt::join(argv, argv + argc, " "))});
+    if (subcommand.app->parsed()) return run(subcommand, {*config, fmt::format("{}", fmt::join(argv, argv + argc, " "))});
   }
   fmt::print("{}", app.help());
   return 2;

@@ -158,6 +158,11 @@ int complain(const Error& error) {
   return error.code == Code::invalid_argument ? 2 : 1;
 }
 
+int printed(int code) {
+  const bool lost = std::fflush(stdout) != 0 || std::ferror(stdout) != 0;
+  return lost && code == 0 ? complain({Code::system, "standard output takes no more, so what was printed is lost"}) : code;
+}
+
 int run_sweep(const SweepCommand& command, const Config& config) {
   // What is wrong with the options is said once, before any rank starts.
   if (const auto sizes = sizes_of(command.sweep); !sizes) return complain(sizes.error());

@@ -1,10 +1,12 @@
 """Wrong input: one clear line that names the thing, an exit code that is not 0, and no time lost."""
 import os
+import re
 import signal
 import socket
+import subprocess
 import time
 
-from system import COLLECTIVES, GENEROUS, REDUCING, ROOTED, Skipped, await_that, built_in, check, free_port, right_rows, run, start, start_rank, subjects
+from system import COLLECTIVES, GENEROUS, REDUCING, ROOTED, Skipped, await_that, built_in, check, free_port, perf, right_rows, run, start, start_rank, subjects
 
 
 def sweep_flags():
@@ -247,7 +249,14 @@ def transports_that_only_some_ranks_have():
         check(said in process.wait(GENEROUS).failed().err, process.story())
 
 
-subjects([flags_of_nccl_tests, roots, grids, flags_that_a_collective_does_not_have, interrupted_while_ranks_start, loopback_between_processes, transports_that_only_some_ranks_have, sweep_flags, names_near_a_right_one, no_command_prints_the_help, json_that_cannot_be_written, options, place_that_makes_no_sense,
+def an_output_that_takes_no_more():
+    for arguments in (["all_reduce", "-e", "1K"], ["plan", "ring", "--ranks", "64"]):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            done = subprocess.run([perf(), *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        check(done.returncode == 1 and re.search("takes no more|No space left", done.stderr), f"{arguments}: {done.returncode}\n{done.stderr}")
+
+
+subjects([an_output_that_takes_no_more, flags_of_nccl_tests, roots, grids, flags_that_a_collective_does_not_have, interrupted_while_ranks_start, loopback_between_processes, transports_that_only_some_ranks_have, sweep_flags, names_near_a_right_one, no_command_prints_the_help, json_that_cannot_be_written, options, place_that_makes_no_sense,
           root_that_is_no_address, ranks_against_the_launcher, name_that_does_not_resolve, port_in_use, root_that_refuses,
           root_that_cannot_be_reached, root_that_is_another_program, ranks_that_are_missing, rank_that_is_there_twice,
           ranks_that_do_not_agree_on_their_number, options_that_differ, results_that_cannot_be_written,

@@ -87,6 +87,7 @@ Result<std::vector<size_t>> sizes_of(const SweepOptions& options) {
   for (size_t bytes = options.min_bytes; bytes <= options.max_bytes;) {
     sizes.push_back(bytes);
     if (sizes.size() > most) return Error{Code::invalid_argument, fmt::format("-i {}: more than {} sizes", options.step_bytes, most)};
+    if (options.step_bytes == 0 && bytes > options.max_bytes / options.step_factor) break;
     const size_t step = options.step_bytes != 0 ? options.step_bytes : std::max<size_t>(1, bytes * (options.step_factor - 1));
     if (step > options.max_bytes - bytes) break;
     bytes += step;

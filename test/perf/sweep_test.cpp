@@ -61,6 +61,8 @@ TEST_CASE("a sweep may begin at nothing") { CHECK(*sizes_of(from_to(0, 8)) == Si
 TEST_CASE("sizes near the end of the address space end there") {
   CHECK(*sizes_of(from_to(SIZE_MAX - 1, SIZE_MAX)) == Sizes{SIZE_MAX - 1});
   CHECK(sizes_of(from_to(1, SIZE_MAX))->size() == 64);
+  const size_t large = (size_t{1} << 54) - (size_t{1} << 30);  // times 3,000,000,000 it is past the end
+  CHECK(*sizes_of(from_to(large, SIZE_MAX - 1, 3'000'000'000)) == Sizes{large});
 }
 
 TEST_CASE("no sizes and too many are errors that name the flag") {

@@ -18,6 +18,7 @@ std::string kind_in_words(Collective collective, int size_class, BufferKind kind
 }
 
 BufferKind kind_of(const Extent& extent, const Buffers& buffers) {
+  if (extent.input_bytes == 0 && extent.output_bytes == 0) return BufferKind::ordinary;
   const auto& heap = transport::SharedHeap::of_process();
   const bool all = (extent.input_bytes == 0 || heap.find(buffers.input, extent.input_bytes)) &&
                    (extent.output_bytes == 0 || heap.find(buffers.output, extent.output_bytes));

@@ -64,6 +64,8 @@ def each_kind_of_call_is_explained_once():
     check(" times" in done.err, f"not how often\n{done.story()}")
     heap = run("all_reduce", "-b", "1K", "-e", "1K", "-n", 5, "-R", 1, env={"GYRE_EXPLAIN": "1"}).passed(quiet=False)
     check("of the shared heap: two_shot ran" in heap.err and "one_shot ran" not in heap.err, heap.story())
+    nothing = run("all_reduce", "-b", 0, "-e", 0, env={"GYRE_EXPLAIN": "1"}).passed(quiet=False)
+    check("explain: all_reduce of nothing: " in nothing.err, nothing.story())
     run("all_reduce", "-b", "1K", "-e", "1K", "-n", 2).passed()  # says nothing unasked
 
 

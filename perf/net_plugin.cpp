@@ -97,6 +97,7 @@ Result<std::unique_ptr<NetPlugin>> NetPlugin::open(const std::string& path, std:
   if (version && (*version < oldest_net_table || *version > newest_net_table)) {
     return invalid(fmt::format("table {} is none of {} to {}", *version, oldest_net_table, newest_net_table));
   }
+  if (path.empty()) return invalid("no path");  // which would be this program
   void* opened = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (opened == nullptr) return invalid(fmt::format("cannot be opened: {}", dlerror()));
   const Library library(opened, [](void* handle) { dlclose(handle); });

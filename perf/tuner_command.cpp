@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdio>
 #include <fstream>
+#include <limits>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -14,8 +17,9 @@
 namespace gyre::perf {
 namespace {
 
-constexpr int calls = 1000;  // of which one figure is made
-constexpr int figures = 5;   // of which the median counts
+constexpr int calls = 1000;            // of which one figure is made
+constexpr double longest_us = 10'000;  // that one takes
+constexpr int figures = 5;             // of which the median counts
 
 constexpr std::array<std::pair<const char*, ncclFunc_t>, 5> collectives{{{"all_reduce", ncclFuncAllReduce},
                                                                          {"reduce_scatter", ncclFuncReduceScatter},
@@ -26,12 +30,43 @@ constexpr std::array<const char*, NCCL_NUM_ALGORITHMS> algorithms{"tree",      "
                                                                   "nvls_tree", "pat"};
 constexpr std::array<const char*, NCCL_NUM_PROTOCOLS> protocols{"ll", "ll128", "simple"};
 
-// What a communicator is told to have: all, at the same price, so that what is cheaper afterwards is the tuner's.
-constexpr float price = 1;
-TunerCosts all_alike() {
-  TunerCosts costs;
-  for (auto& of_algorithm : costs) of_algorithm.fill(price);
+// As dear as can be: whatever a tuner makes cheaper is its choice.
+constexpr float untouched = 1e9F;
+
+bool has(ncclFunc_t collective, int algorithm, int protocol) {
+  const bool simple = protocol == NCCL_PROTO_SIMPLE;
+  if (algorithm == NCCL_ALGO_RING) return true;
+  if (collective == ncclFuncAllReduce) return algorithm == NCCL_ALGO_TREE || (simple && algorithm != NCCL_ALGO_PAT);
+  if (collective == ncclFuncBroadcast || collective == ncclFuncReduce) return false;
+  return simple && (algorithm == NCCL_ALGO_PAT || algorithm == NCCL_ALGO_NVLS || algorithm == NCCL_ALGO_COLLNET_DIRECT);
+}
+
+/// What NCCL 2.28 has for a collective on a machine with everything: NVLink SHARP, and a network that reduces.
+TunerCosts costs_of(ncclFunc_t collective) {
+  TunerCosts costs{};
+  for (int a = 0; a < NCCL_NUM_ALGORITHMS; ++a)
+    for (int p = 0; p < NCCL_NUM_PROTOCOLS; ++p)
+      costs[static_cast<size_t>(a)][static_cast<size_t>(p)] = has(collective, a, p) ? untouched : NCCL_ALGO_PROTO_IGNORE;
   return costs;
+}
+
+/// "ring/simple": the cheapest; NCCL's own where the tuner has left several as they were, and none where it has left nothing.
+std::string text(const TunerCosts& costs) {
+  std::string least = "none";
+  float cost = std::numeric_limits<float>::infinity();
+  int alike = 0;
+  for (size_t a = 0; a < costs.size(); ++a) {
+    for (size_t p = 0; p < protocols.size(); ++p) {
+      if (costs[a][p] < 0) continue;
+      if (costs[a][p] < cost) {
+        cost = costs[a][p];
+        least = fmt::format("{}/{}", algorithms[a], protocols[p]);
+        alike = 0;
+      }
+      if (costs[a][p] == cost) ++alike;
+    }
+  }
+  return cost == untouched && alike > 1 ? "NCCL's own" : least;
 }
 
 int64_t resident_bytes() {
@@ -45,37 +80,28 @@ double since(std::chrono::steady_clock::time_point begin) {
 }
 
 struct Choice {
-  TunerCosts costs = all_alike();
+  TunerCosts costs{};
   int channels = 0;
   double call_us = 0;
-
-  /// "ring/simple", or whose choice it is where no entry is the cheapest.
-  std::string text() const {
-    std::string least = "NCCL's own";
-    float cost = price;
-    for (size_t a = 0; a < costs.size(); ++a)
-      for (size_t p = 0; p < protocols.size(); ++p)
-        if (costs[a][p] >= 0 && costs[a][p] < cost) {
-          cost = costs[a][p];
-          least = fmt::format("{}/{}", algorithms[a], protocols[p]);
-        }
-    return least;
-  }
 };
 
-// The time of a call has in it what NCCL does before each, too: the table filled.
+// The time of a call has in it what NCCL does before each, too: the table filled. A slow tuner is asked less often.
 Result<Choice> ask(const TunerPlugin& plugin, void* context, ncclFunc_t collective, size_t bytes) {
+  const TunerCosts costs = costs_of(collective);
   Choice choice;
   std::array<double, figures> times{};
   for (double& time : times) {
     const auto begin = std::chrono::steady_clock::now();
-    for (int i = 0; i < calls; ++i) {
-      choice.costs = all_alike();
-      choice.channels = 0;
-      const ncclResult_t result = plugin.choose(context, collective, bytes, choice.costs, &choice.channels);
-      if (result != ncclSuccess) return plugin.error("getCollInfo", result);
-    }
-    time = since(begin) / calls;
+    int asked = 0;
+    do {
+      for (int i = 0; i < calls / 100; ++i, ++asked) {
+        choice.costs = costs;
+        choice.channels = 0;
+        const ncclResult_t result = plugin.choose(context, collective, bytes, choice.costs, &choice.channels);
+        if (result != ncclSuccess) return plugin.error("getCollInfo", result);
+      }
+    } while (asked < calls && since(begin) < longest_us);
+    time = since(begin) / asked;
   }
   std::nth_element(times.begin(), times.begin() + figures / 2, times.end());
   choice.call_us = times[figures / 2];
@@ -87,8 +113,9 @@ Status print_choices(const TunerPlugin& plugin, void* context, const std::vector
   for (const auto& [name, collective] : collectives) {
     for (const size_t bytes : sizes) {
       const Choice choice = GYRE_TRY(ask(plugin, context, collective, bytes));
-      fmt::print("  {:<14}  {:>12}  {:<22}  {:>8}  {:>8.3f}\n", name, bytes, choice.text(),
+      fmt::print("  {:<14}  {:>12}  {:<22}  {:>8}  {:>8.3f}\n", name, bytes, text(choice.costs),
                  choice.channels > 0 ? fmt::to_string(choice.channels) : "NCCL's", choice.call_us);
+      std::fflush(stdout);
     }
   }
   return {};
@@ -105,8 +132,8 @@ Status show(const TunerCommand& command) {
   const ncclResult_t started = plugin.init(static_cast<size_t>(command.ranks), static_cast<size_t>(command.nodes), &context);
   const double init_us = since(begin);
   if (started != ncclSuccess) return plugin.error("init", started);
-  fmt::print("# {}\n# tuner plugin {}, table {}: init for {} ranks on {} nodes took {:.3f} ms and {} KiB\n", command.command_line,
-             plugin.name, plugin.version, command.ranks, command.nodes, init_us / 1000,
+  fmt::print("# {}\n# tuner plugin {}, table {}: init for {} ranks on {} node{} took {:.3f} ms and {} KiB\n", command.command_line,
+             plugin.name, plugin.version, command.ranks, command.nodes, command.nodes == 1 ? "" : "s", init_us / 1000,
              std::max<int64_t>(resident_bytes() - before, 0) >> 10);
   Status shown = print_choices(plugin, context, sizes);
   const ncclResult_t ended = plugin.finalize(context);

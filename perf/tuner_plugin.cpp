@@ -67,6 +67,7 @@ Result<TunerPlugin> TunerPlugin::open(const std::string& path, std::optional<int
   const auto invalid = [&](const std::string& what) {
     return Error{Code::invalid_argument, fmt::format("tuner plugin {}: {}", path, what)};
   };
+  if (path.empty()) return invalid("no path");  // which would be this program
   void* opened = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (opened == nullptr) return invalid(fmt::format("cannot be opened: {}", dlerror()));
   const std::shared_ptr<void> library(opened, [](void* handle) { dlclose(handle); });

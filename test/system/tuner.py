@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """gyre-perf tuner: what a plugin chooses through each of its tables, and clear errors where there is none to ask. Beside gyre-perf's folder
-lies gyre's own plugin."""
+lie gyre's own plugin, and a stand-in for others (test/perf/fake_tuner.c)."""
 import os
 import re
 import sys
@@ -8,14 +8,16 @@ import tempfile
 
 from system import Skipped, check, run, subjects
 
-PLUGIN = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(sys.argv[1]))), "plugin", "libnccl-net-gyre.so")
+BUILD = os.path.dirname(os.path.dirname(os.path.abspath(sys.argv[1])))
+PLUGIN = os.path.join(BUILD, "plugin", "libnccl-net-gyre.so")
+FAKE = os.path.join(BUILD, "test", "libfake-tuner.so")
 ROW = re.compile(r"^ +(\w+) +(\d+) +(NCCL's own|\w+/\w+) +(NCCL's|\d+) +[\d.]+$", re.M)
 RULES = "allreduce,0,65536,tree,ll,-1,2,-1\nallreduce,65537,4294967295,ring,simple,16,-1,-1,-1,-1\nreduce,0,10,ring,ll128,-1,-1,9\n"
 
 
 def tuner(*arguments, rules=RULES, plugin=PLUGIN):
     if not os.path.exists(PLUGIN):
-        raise Skipped("built without UCX")
+        raise Skipped("built without a network")
     with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
         file.write(rules)
         file.flush()
@@ -42,6 +44,19 @@ def rules_for_others_are_not_this_communicators():
     check(set(found.values()) == {("NCCL's own", "NCCL's")}, f"{found}")
 
 
+def prices_of_a_tuners_own_and_entries_that_it_forbids_are_choices():
+    process = tuner("-b", "8", "-e", "8", plugin=FAKE)
+    check("tuner plugin fake, table 4" in process.out, process.story())
+    found = {collective: choice for (collective, _), (choice, _) in ((row[:2], row[2:]) for row in ROW.findall(process.out))}
+    check(found == {"all_reduce": "ring/ll", "reduce_scatter": "ring/ll", "all_gather": "ring/ll", "broadcast": "ring/simple"}, process.story())
+    check(process.failed().code == 1 and "tuner plugin fake, table 4: getCollInfo: ncclInternalError" in process.err, process.story())
+
+
+def what_no_communicator_has_is_not_chosen():
+    found = choices(tuner("-b", "8", "-e", "8", rules="allreduce,0,10,pat,simple,-1,-1,-1\nbroadcast,0,10,tree,ll,-1,-1,-1\n"))
+    check(found["all_reduce", 8][0] == found["broadcast", 8][0] == "NCCL's own", f"{found}")
+
+
 def what_cannot_be_asked_is_said_in_one_line():
     for arguments, words in ((("--ranks", "2", "--nodes", "3"), "--nodes 3: more than --ranks 2"), (("--version", "7"), "--version"),
                              (("-b", "9", "-e", "8"), "-b 9 is larger")):
@@ -49,10 +64,13 @@ def what_cannot_be_asked_is_said_in_one_line():
         check(process.failed() and words in process.err, process.story())
     process = tuner(plugin="/lib/none.so")
     check(process.failed() and "tuner plugin /lib/none.so: cannot be opened" in process.err, process.story())
-    process = tuner(plugin=os.path.join(os.path.dirname(PLUGIN), "libgyre-nccl.so"))
+    process = tuner(plugin="")
+    check(process.failed() and "tuner plugin : no path" in process.err, process.story())
+    process = tuner(plugin=os.path.join(BUILD, "plugin", "libgyre-nccl.so"))
     check(process.failed() and "has no table ncclTunerPlugin_v3 to _v6" in process.err, process.story())
     process = tuner(rules="allreduce,0,1,wood,ll,-1,-1,-1\n")
     check(process.failed() and "init: nccl" in process.err and "wood" in process.err, process.story())
 
 
-subjects([every_table_chooses_by_the_rules, rules_for_others_are_not_this_communicators, what_cannot_be_asked_is_said_in_one_line])
+subjects([every_table_chooses_by_the_rules, rules_for_others_are_not_this_communicators,
+          prices_of_a_tuners_own_and_entries_that_it_forbids_are_choices, what_no_communicator_has_is_not_chosen, what_cannot_be_asked_is_said_in_one_line])

@@ -64,7 +64,7 @@ std::vector<std::string> algorithms() {
 
 TEST_CASE("every collective is right with every algorithm that has it, and with another where it has not", "[transport]") {
   for (const std::string& algorithm : algorithms()) {
-    for (const int ranks : test::sampled(std::array{3, 1, 2, 4, 6})) {
+    for (const int ranks : test::sampled(std::array{4, 2, 3, 1, 6})) {
       INFO(algorithm << ", " << ranks << " ranks");
       CHECK(run("loopback", algorithm, ranks, 0, {0, 1, 5, 1000, 3001}) == "");
     }
@@ -73,7 +73,7 @@ TEST_CASE("every collective is right with every algorithm that has it, and with 
 
 TEST_CASE("every collective is right over every transport", "[transport]") {
   for (const std::string& backend : test::backends()) {
-    for (const std::string& algorithm : test::sampled(algorithms())) {
+    for (const std::string& algorithm : test::sampled(algorithms(), 2)) {
       for (const int ranks : {2, 3}) {
         INFO(backend << ", " << algorithm << ", " << ranks << " ranks");
         CHECK(run(backend, algorithm, ranks, 0, {0, 1, 1000, 20000}) == "");

@@ -59,7 +59,7 @@ std::vector<size_t> interesting_counts(int ranks) {
 }
 
 void check_sizes(const std::string& backend, const std::vector<int>& sizes, int channels) {
-  for (const auto& family : test::sampled(topo::families())) {
+  for (const auto& family : test::sampled(topo::families(), 2)) {
     for (const int ranks : sizes) {
       const auto config = all_configured({settings("TRANSPORT", backend), settings("ALGORITHM", family.name), settings("SLOT_BYTES", "4K"),
                                           settings("CHANNELS", std::to_string(channels))});
@@ -113,7 +113,7 @@ Words float_bits(const std::string& backend, std::string_view family) {
 
 TEST_CASE("all_reduce is right for all sizes, in place and out of place", "[transport]") {
   for (const std::string& backend : test::backends()) {
-    check_sizes(backend, backend == "ucx" ? std::vector{2, 3} : test::sampled(std::array{2, 1, 3, 5, 4, 8}), 0);
+    check_sizes(backend, backend == "ucx" ? std::vector{2, 3} : test::sampled(std::array{5, 2, 3, 1, 4, 8}), 0);
   }
 }
 

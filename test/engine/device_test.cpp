@@ -55,8 +55,8 @@ std::string every_operation(DeviceRank& on, HandOff hand_off, size_t count) {
 }  // namespace
 
 TEST_CASE("every collective of every algorithm gives the host's bits on a device", "[device]") {
-  for (const auto& family : test::sampled(topo::families())) {
-    for (const int ranks : test::sampled(std::array{3, 1, 2, 4})) {
+  for (const auto& family : test::sampled(topo::families(), 1)) {
+    for (const int ranks : test::sampled(std::array{3, 2, 4, 1})) {
       INFO(family.name << ", " << ranks << " ranks");
       CHECK(run_device_ranks(ranks, with(fmt::format("GYRE_ALGORITHM={}", family.name)), [](DeviceRank& on) {
               std::string wrong;

@@ -155,7 +155,7 @@ def check(report_path, known, figures):
             figures.add(kernel[0], code[name], entry.get("registers", 0))
             for fault in [*code_faults(kernel, code[name], *known[architecture]), *said_faults(entry)]:
                 yield kernel, architecture, fault
-    path = max(kept.glob("*.ptx"))  # of 9.0, the later of the two there are at most
+    path = max(kept.glob("*.ptx"))  # compute_90's, or the only one
     entries = ptx_entries(path.read_text())
     for name, text in cubin.readable(entries).items():
         for fault in ptx_faults(step(text), entries[name]) if step(text) else stay_faults(stays(text), entries[name]):

@@ -16,14 +16,32 @@ namespace {
 
 constexpr size_t channels_unasked = 2;  // what any family needs
 
-topo::Shape shape_of(const Circumstances& c, const Call& call, const topo::Family& family) {
-  topo::Shape shape{call.collective, c.ranks, 1, call.root, {}, must_be_ordered(c, call)};
+// What is known of ranks in the order of their numbers.
+Placed numbered(const Placed& placed) {
+  for (size_t position = 0; position < placed.order.size(); ++position) {
+    const auto host = [&](size_t at) { return placed.hosts.empty() ? -1 : static_cast<int>(at) / placed.hosts[0]; };
+    if (host(position) < 0 || host(position) != host(static_cast<size_t>(placed.order[position]))) return {};
+  }
+  return {placed.hosts, {}};
+}
+
+// A grid is of rank numbers, and so is the canonical tree.
+Placed placed_for(const Circumstances& c, const Call& call) {
+  return c.grid.empty() && !must_be_ordered(c, call) ? c.placed : numbered(c.placed);
+}
+
+Rank root_of(const Placed& placed, const Call& call) {
+  return placed.order.empty() || !rooted(call.collective) ? call.root : schedule::position_of(placed.order, call.root);
+}
+
+topo::Shape shape_of(const Circumstances& c, const Placed& placed, const Call& call, const topo::Family& family) {
+  topo::Shape shape{call.collective, c.ranks, 1, root_of(placed, call), {}, must_be_ordered(c, call)};
   shape.channels = static_cast<uint32_t>(std::max<size_t>(1, c.channels / family.channels));
   const bool lines = family.grid == topo::GridUse::lines;
   if (!lines && family.grid != topo::GridUse::nodes) return shape;
   shape.grid = c.grid;
   // One host has no order to offer, and a family may do better by itself.
-  if (shape.grid.empty() && (!lines || (c.hosts.size() == 2 && c.hosts[1] > 1))) shape.grid = c.hosts;
+  if (shape.grid.empty() && (!lines || (placed.hosts.size() == 2 && placed.hosts[1] > 1))) shape.grid = placed.hosts;
   return shape;
 }
 
@@ -41,7 +59,7 @@ Result<Choice> by_price(const Circumstances& c, const Call& call, topo::Profiles
   const topo::Choice priced = topo::choose(query(c, call), profiles);
   for (const topo::Candidate& candidate : priced.candidates) {
     if (!candidate.refused.empty()) break;  // those that follow are, too
-    Choice choice{std::string(candidate.family), candidate.shape, {}};
+    Choice choice{std::string(candidate.family), candidate.shape, placed_for(c, call).order, {}};
     if (!excluded.contains(key(choice))) return choice;
   }
   const std::string wanted = topo::text({call.collective, c.ranks, 1, call.root, {}, must_be_ordered(c, call)});
@@ -57,7 +75,7 @@ Result<Circumstances> circumstances(const Config& config, const std::vector<Fact
                   *config.channels,
                   *config.algorithm,
                   {},
-                  host_grid(facts),
+                  placed(facts),
                   {},
                   {},
                   *config.numerics == "ordered",
@@ -97,9 +115,10 @@ topo::Query query(const Circumstances& c, const Call& call) {
   out.collective = call.collective;
   out.block_bytes = static_cast<double>(call.count * size_of(call.type));
   out.ranks = c.ranks;
-  out.root = call.root;
-  // Hosts without an order: as if every rank had a host of its own, which no message is cheaper than.
-  out.placement.per_node = c.hosts.size() == 2 ? (c.hosts[1] > 1 ? c.hosts[0] : 0) : 1;
+  const Placed placed = placed_for(c, call);
+  out.root = root_of(placed, call);
+  // Hosts of different sizes: as if every rank had a host of its own, which no message is cheaper than.
+  out.placement.per_node = placed.hosts.size() == 2 ? (placed.hosts[1] > 1 ? placed.hosts[0] : 0) : 1;
   out.channels = static_cast<uint32_t>(c.channels == 0 ? channels_unasked : c.channels);
   // One thread drives all channels, so that more of them are no faster by themselves.
   out.shape_channels = static_cast<uint32_t>(std::max<size_t>(1, c.channels));
@@ -115,20 +134,24 @@ topo::Query query(const Circumstances& c, const Call& call) {
   return out;
 }
 
-std::string key(const Choice& choice) { return fmt::format("{}: {}", choice.family, topo::text(choice.shape)); }
+std::string key(const Choice& choice) {
+  return fmt::format("{}: {}{}", choice.family, topo::text(choice.shape), choice.order.empty() ? "" : ", in the order of hosts");
+}
 
 Result<Choice> choose(const Circumstances& c, const Call& call, topo::Profiles& profiles, const Excluded& excluded) {
   if (c.algorithm == "auto") return by_price(c, call, profiles, excluded);
   const topo::Family* family = topo::family_named(c.algorithm);
   if (family == nullptr) return topo::make(c.algorithm, {}).error();
-  const topo::Shape shape = shape_of(c, call, *family);
+  const auto named_for = [&](const Placed& placed) { return Choice{c.algorithm, shape_of(c, placed, call, *family), placed.order, {}}; };
+  Choice named = named_for(placed_for(c, call));
+  if (!named.order.empty() && excluded.contains(key(named))) named = named_for(numbered(c.placed));
+  const topo::Shape& shape = named.shape;
   std::string refused = topo::refusal(*family, shape);
   if (refused.empty() && shape.ordered) refused = profiles.order_of(*family, shape).refusal;
   if (refused.empty() && c.channels != 0 && c.channels < family->channels) {
     return Error{Code::invalid_usage, fmt::format("{} needs {} channels, GYRE_CHANNELS is {}", c.algorithm, family->channels, c.channels)};
   }
   if (refused.empty()) {
-    Choice named{c.algorithm, shape, {}};
     const auto found = excluded.find(key(named));
     if (found == excluded.end()) return named;
     refused = found->second;

@@ -19,7 +19,7 @@ struct Circumstances {
   size_t channels = 0;             ///< GYRE_CHANNELS; 0: as the family needs
   std::string algorithm = "auto";  ///< GYRE_ALGORITHM
   std::vector<int> grid;           ///< GYRE_GRID; empty: none was given
-  std::vector<int> hosts;          ///< {ranks of a host, hosts}; empty: the hosts have no such order
+  Placed placed;                   ///< used where no grid was given, and sums may be in any order
   topo::Costs costs;               ///< of GYRE_CONSTANTS, for ranks that are joined like these
   schedule::Cutting cutting;
   bool ordered = false;            ///< GYRE_NUMERICS
@@ -36,8 +36,9 @@ std::string machine(const Config&, const std::vector<Facts>&);
 
 struct Choice {
   std::string family;
-  topo::Shape shape;
-  std::string instead;  ///< why it is not the algorithm that was named; empty: it is, or none was
+  topo::Shape shape;          ///< for positions
+  schedule::RankOrder order;  ///< the rank at each; empty: its number
+  std::string instead;        ///< why it is not the algorithm that was named; empty: it is, or none was
 };
 /// "ring: all_reduce between 4 ranks": what is proven once.
 std::string key(const Choice&);

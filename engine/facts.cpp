@@ -5,8 +5,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <climits>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/sysfs.h"
+#include "base/text.h"
 #include "base/version.h"
 #include "topo/constants.h"
 #include "transport/launch.h"
@@ -14,7 +18,7 @@
 
 namespace gyre::engine {
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Facts, version, host, processors, backends, transport, slot_bytes, slots, channels, memory_bytes,
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Facts, version, host, processors, numa, backends, transport, slot_bytes, slots, channels, memory_bytes,
                                    algorithm, grid, numerics, constants, slots_by_default)
 
 namespace {
@@ -37,6 +41,18 @@ std::vector<uint64_t> own_processors() {
   return words;
 }
 
+// The node that has all of these processors; -1: none has.
+int numa_of(const std::vector<uint64_t>& processors, const std::filesystem::path& nodes) {
+  for (const std::filesystem::path& node : sysfs::entries(nodes)) {
+    const auto number = parse_number(node.filename().string().starts_with("node") ? node.filename().string().substr(4) : "");
+    bool all = number.has_value();
+    for (size_t i = 0; all && i < processors.size() * 64; ++i)
+      all = (processors[i / 64] >> (i % 64) & 1) == 0 || std::filesystem::exists(node / fmt::format("cpu{}", i));
+    if (all) return static_cast<int>(std::min<uint64_t>(*number, INT_MAX));
+  }
+  return -1;
+}
+
 Status must_agree(const std::vector<Facts>& all, std::string_view what, auto fact) {
   for (size_t rank = 1; rank < all.size(); ++rank) {
     if (fact(all[rank]) == fact(all[0])) continue;
@@ -55,13 +71,22 @@ Result<std::vector<Facts>> exchange_facts(transport::Bootstrap& bootstrap, const
     bootstrap.fail(constants.error());  // the others are about to wait for us
     return constants.error();
   }
-  const Facts own{std::string(version), host,
-                  own_processors(),     own_backends(*config.transport),
-                  *config.transport,    *config.slot_bytes,
-                  *config.slots,        *config.channels,
-                  *config.memory_bytes, *config.algorithm,
-                  *config.grid,         *config.numerics,
-                  *constants,           config.slot_bytes.origin == "default" && config.slots.origin == "default"};
+  const std::vector<uint64_t> processors = own_processors();
+  const Facts own{std::string(version),
+                  host,
+                  processors,
+                  numa_of(processors, "/sys/devices/system/node"),
+                  own_backends(*config.transport),
+                  *config.transport,
+                  *config.slot_bytes,
+                  *config.slots,
+                  *config.channels,
+                  *config.memory_bytes,
+                  *config.algorithm,
+                  *config.grid,
+                  *config.numerics,
+                  *constants,
+                  config.slot_bytes.origin == "default" && config.slots.origin == "default"};
   std::vector<Facts> all;
   for (const std::string& text : GYRE_TRY(bootstrap.all_gather(nlohmann::json(own).dump()))) {
     const auto json = nlohmann::json::parse(text, nullptr, false);
@@ -83,19 +108,26 @@ Result<std::vector<Facts>> exchange_facts(transport::Bootstrap& bootstrap, const
   return all;
 }
 
-std::vector<int> host_grid(const std::vector<Facts>& all) {
-  size_t each = 1;
-  while (each < all.size() && all[each].host == all[0].host) ++each;
-  if (all.size() % each != 0) return {};
-  std::vector<std::string_view> hosts;
-  for (size_t first = 0; first < all.size(); first += each) {
-    for (size_t rank = first; rank < first + each; ++rank) {
-      if (all[rank].host != all[first].host) return {};
-    }
-    if (std::find(hosts.begin(), hosts.end(), all[first].host) != hosts.end()) return {};
-    hosts.push_back(all[first].host);
+Placed placed(const std::vector<Facts>& all) {
+  std::vector<std::string_view> hosts;  // in the order of their first ranks
+  std::vector<schedule::RankOrder> on;
+  for (Rank rank = 0; rank < static_cast<Rank>(all.size()); ++rank) {
+    const std::string_view host = all[static_cast<size_t>(rank)].host;
+    const auto known = std::find(hosts.begin(), hosts.end(), host) - hosts.begin();
+    if (known == std::ssize(hosts)) hosts.push_back(host), on.emplace_back();
+    on[static_cast<size_t>(known)].push_back(rank);
   }
-  return {static_cast<int>(each), static_cast<int>(hosts.size())};
+  Placed out;
+  if (std::ranges::all_of(on, [&](const auto& ranks) { return ranks.size() == on[0].size(); }))
+    out.hosts = {static_cast<int>(on[0].size()), static_cast<int>(on.size())};
+  const auto numa = [&](Rank rank) { return all[static_cast<size_t>(rank)].numa; };
+  for (auto& ranks : on) {
+    const bool bound = std::ranges::all_of(ranks, [&](Rank rank) { return numa(rank) >= 0; });
+    if (bound) std::ranges::stable_sort(ranks, {}, numa);
+    out.order.insert(out.order.end(), ranks.begin(), ranks.end());
+  }
+  if (std::ranges::is_sorted(out.order)) out.order.clear();
+  return out;
 }
 
 HostLoad host_load(const std::vector<Facts>& all, Rank rank) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/config.h"
+#include "schedule/renamed.h"
 #include "transport/bootstrap.h"
 
 namespace gyre::engine {
@@ -13,6 +14,7 @@ struct Facts {
   std::string version;
   std::string host;                   ///< ranks of equal text share memory and a network
   std::vector<uint64_t> processors;   ///< that it may run on, a bit each
+  int numa = -1;                      ///< the NUMA node that has all of them; -1: none has
   std::vector<std::string> backends;  ///< transports that can be opened here, the best first
   std::string transport;
   size_t slot_bytes = 0;
@@ -28,8 +30,12 @@ struct Facts {
 
 /// Everybody's facts by rank. Error: ranks differ in a fact that must be equal; says which rank in what.
 Result<std::vector<Facts>> exchange_facts(transport::Bootstrap&, const Config&);
-/// {ranks of a host, hosts} where all hosts have equally many ranks, and those of a host follow each other; else empty.
-std::vector<int> host_grid(const std::vector<Facts>&);
+/// Where ranks are: those of a host in positions that follow each other, and among these those of a NUMA node.
+struct Placed {
+  std::vector<int> hosts;     ///< {ranks of a host, hosts} where all hosts have equally many; else empty
+  schedule::RankOrder order;  ///< the rank at each position; empty: its number
+};
+Placed placed(const std::vector<Facts>&);
 /// How many processors this rank's host has for its ranks, whether these are more, and how many they are.
 struct HostLoad {
   int processors = 0;

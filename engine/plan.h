@@ -7,6 +7,7 @@
 
 #include "engine/arguments.h"
 #include "schedule/cut.h"
+#include "schedule/renamed.h"
 #include "schedule/verify.h"
 #include "topo/shape.h"
 #include "transport/transport.h"
@@ -17,14 +18,16 @@ namespace gyre::engine {
 struct Proven {
   schedule::Schedule schedule;
   schedule::Proof proof;
-  topo::Shape shape;    ///< that it was made for
-  uint32_t slices = 1;  ///< of a chunk in flight together, for which deadlock freedom was proven
+  topo::Shape shape;          ///< that it was made for, of positions
+  schedule::RankOrder order;  ///< the rank at each; empty: its number
+  uint32_t slices = 1;        ///< of a chunk in flight together, for which deadlock freedom was proven
 };
 
 /// Verifies a schedule for connections of these slots, buffered and posted, in place and not.
 Result<std::shared_ptr<const Proven>> prove(schedule::Schedule, const transport::Slots&);
-/// Builds and fuses the family's schedule, and verifies it.
-Result<std::shared_ptr<const Proven>> prove(std::string_view family, const topo::Shape&, const transport::Slots&);
+/// Builds and fuses the family's schedule, for the ranks in this order (schedule/renamed.h; empty: their numbers'), and verifies it.
+Result<std::shared_ptr<const Proven>> prove(std::string_view family, const topo::Shape&, const transport::Slots&,
+                                            const schedule::RankOrder& = {});
 
 /// Elements [first, first + count) of a buffer.
 struct Piece {

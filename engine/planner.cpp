@@ -31,7 +31,7 @@ void Planner::say_instead(const Call& call, const Choice& choice) {
 Result<std::shared_ptr<const Proven>> Planner::proven(const Choice& choice) {
   const std::string key = engine::key(choice);
   if (const auto known = schedules_.find(key); known != schedules_.end()) return known->second;
-  auto made = GYRE_TRY(prove(choice.family, choice.shape, slots_));
+  auto made = GYRE_TRY(prove(choice.family, choice.shape, slots_, choice.order));
   if (made->schedule.channels > channels_) {
     return Error{Code::internal, fmt::format("{} has {} channels, ranks are connected on {}", key, made->schedule.channels, channels_)};
   }
@@ -40,11 +40,17 @@ Result<std::shared_ptr<const Proven>> Planner::proven(const Choice& choice) {
 
 // The best whose scratch there may be. All ranks know of the same bound, so that they choose alike.
 Result<std::unique_ptr<Plan>> Planner::by_messages(const Call& call) {
-  Excluded excluded;
+  Excluded excluded = unfit_;
   for (;;) {
     const Choice choice = GYRE_TRY(choose(circumstances_, call, profiles_, excluded));
-    auto schedule = GYRE_TRY(proven(choice));
-    Plan plan = GYRE_TRY(Plan::make(std::move(schedule), call, slots_.bytes));
+    auto schedule = proven(choice);
+    if (!schedule && schedule.error().code == Code::invalid_usage && !choice.order.empty()) {
+      unfit_.emplace(key(choice), schedule.error().what);
+      excluded.emplace(key(choice), schedule.error().what);
+      continue;
+    }
+    if (!schedule) return schedule.error();
+    Plan plan = GYRE_TRY(Plan::make(*std::move(schedule), call, slots_.bytes));
     if (plan.scratch_bytes() <= circumstances_.scratch_room) {
       say_instead(call, choice);
       return std::make_unique<Plan>(std::move(plan));

@@ -24,21 +24,62 @@ std::vector<Facts> on(const std::vector<std::string>& hosts) {
 }
 
 Circumstances with(std::string algorithm, size_t channels, int ranks = 4) {
-  Circumstances c{ranks, channels, std::move(algorithm), {}, {ranks, 1}, *topo::default_constants()->machine("host"), {}};
+  Circumstances c{ranks, channels, std::move(algorithm), {}, {{ranks, 1}, {}}, *topo::default_constants()->machine("host"), {}};
   return c;
 }
 
 }  // namespace
 
-TEST_CASE("hosts are a grid when all have equally many ranks, one after the other") {
-  CHECK(host_grid(on({"a"})) == std::vector{1, 1});
-  CHECK(host_grid(on({"a", "a", "a"})) == std::vector{3, 1});
-  CHECK(host_grid(on({"a", "a", "b", "b", "c", "c"})) == std::vector{2, 3});
-  CHECK(host_grid(on({"a", "b", "c"})) == std::vector{1, 3});
-  CHECK(host_grid(on({"a", "a", "b"})).empty());
-  CHECK(host_grid(on({"a", "b", "a", "b"})).empty());
-  CHECK(host_grid(on({"a", "b", "b", "a"})).empty());
-  CHECK(host_grid(on({"a", "a", "b", "b", "a", "a"})).empty());
+TEST_CASE("hosts are a grid when all have equally many ranks") {
+  CHECK(placed(on({"a"})).hosts == std::vector{1, 1});
+  CHECK(placed(on({"a", "a", "a"})).hosts == std::vector{3, 1});
+  CHECK(placed(on({"a", "a", "b", "b", "c", "c"})).hosts == std::vector{2, 3});
+  CHECK(placed(on({"a", "b", "c"})).hosts == std::vector{1, 3});
+  CHECK(placed(on({"a", "a", "b"})).hosts.empty());
+  CHECK(placed(on({"a", "b", "a", "b"})).hosts == std::vector{2, 2});
+  CHECK(placed(on({"a", "a", "b", "b", "a", "a"})).hosts.empty());
+}
+
+TEST_CASE("ranks have positions by hosts, and on these by NUMA nodes where all are bound to one") {
+  using Order = schedule::RankOrder;
+  CHECK(placed(on({"a", "a", "b", "b"})).order.empty());
+  CHECK(placed(on({"a", "b", "a", "b"})).order == Order{0, 2, 1, 3});
+  CHECK(placed(on({"b", "a", "a", "b"})).order == Order{0, 3, 1, 2});
+  CHECK(placed(on({"a", "b", "a"})).order == Order{0, 2, 1});
+  auto facts = on({"a", "a", "a", "b", "b"});
+  facts[0].numa = facts[2].numa = 1, facts[1].numa = 0;
+  CHECK(placed(facts).order == Order{1, 0, 2, 3, 4});
+  facts[1].numa = -1;
+  CHECK(placed(facts).order.empty());
+}
+
+TEST_CASE("ranks that are dealt to hosts in turn have what others have, but for sums in the order of ranks, and in a given grid") {
+  topo::Profiles profiles;
+  const auto dealt = on({"a", "b", "a", "b"});
+  const Call call{Collective::reduce, 1000, DataType::float32, ReduceOp::sum, 2};
+  const auto chosen = [&](const std::vector<std::string>& settings, std::string algorithm) {
+    auto c = *circumstances(configured(settings), dealt);
+    c.algorithm = std::move(algorithm);
+    return *choose(c, call, profiles);
+  };
+  const Choice leaders = chosen({}, "leaders");
+  CHECK(leaders.instead == "");
+  CHECK(leaders.shape.grid == std::vector{2, 2});
+  CHECK(leaders.shape.root == 1);
+  CHECK(leaders.order == schedule::RankOrder{0, 2, 1, 3});
+  CHECK(chosen({"GYRE_NUMERICS=ordered"}, "leaders").instead == "needs a grid {ranks of a node, nodes}");
+  CHECK(chosen({"GYRE_NUMERICS=ordered"}, "auto").order.empty());
+  const Choice given = chosen({"GYRE_GRID=2x2"}, "leaders");
+  CHECK(given.order.empty());
+  CHECK(given.shape.root == 2);
+}
+
+TEST_CASE("sums in the order of ranks keep the hosts where only ranks of a host change places") {
+  auto facts = on({"a", "a", "b", "b"});
+  for (const size_t rank : {0U, 2U}) facts[rank].numa = 1, facts[rank + 1].numa = 0;
+  const auto c = *circumstances(configured({"GYRE_NUMERICS=ordered"}), facts);
+  CHECK(c.placed.order == schedule::RankOrder{1, 0, 3, 2});
+  CHECK(query(c, {Collective::all_reduce, 8, DataType::float32, ReduceOp::sum, 0}).placement.per_node == 2);
 }
 
 TEST_CASE("GYRE_GRID is extents whose product is the number of ranks") {

@@ -71,6 +71,20 @@ TEST_CASE("every collective is right with every algorithm that has it, and with 
   }
 }
 
+TEST_CASE("every collective is right where ranks are dealt to hosts in turn", "[transport]") {
+  for (const std::string& algorithm : test::sampled(algorithms(), 1)) {
+    for (const int ranks : {4, 6}) {
+      const auto config = [&](Rank rank) {
+        return test::configured(
+            {"GYRE_TRANSPORT=tcp", "GYRE_ALGORITHM=" + algorithm, "GYRE_SLOT_BYTES=4K", fmt::format("GYRE_HOSTID=host{}", rank % 2)});
+      };
+      INFO(algorithm << ", " << ranks << " ranks");
+      for (const std::string& said : run_ranks(ranks, config, [](Communicator& c) { return all_collectives_right(c, {1, 1000, 3001}); }))
+        CHECK(said == "");
+    }
+  }
+}
+
 TEST_CASE("every collective is right over every transport", "[transport]") {
   for (const std::string& backend : test::backends()) {
     for (const std::string& algorithm : test::sampled(algorithms(), 2)) {

@@ -71,9 +71,9 @@ class DeviceArray {
   /// What they are once the stream has done all that it was given; none where it does not end.
   std::vector<T> get() {
     std::vector<T> values(size());
+    if (!stream_.done_within(std::chrono::seconds(60))) return {};  // CUDA's copy to memory of the host would wait for it, however long
     stream_.copy(values.data(), memory_.get(), bytes_);
-    if (!stream_.done_within(std::chrono::seconds(60))) values.clear();
-    return values;
+    return stream_.done_within(std::chrono::seconds(60)) ? values : std::vector<T>();
   }
   bool all(T value) {
     const std::vector<T> values = get();

@@ -1,0 +1,68 @@
+// A GPU as all of a process sees it: its own context, what CUDA's runtime has no calls for, and memory that is taken and given back without
+// waiting for what runs there. It must not know: streams, kernels.
+#pragma once
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "kernels/gpu.h"
+
+namespace gyre::kernels {
+
+/// An error of CUDA's in words; `what` is the call.
+Status said(const char* what, cudaError_t);
+Status said(const char* what, CUresult);
+
+/// Opened from the driver that is there, so that nothing is linked with it.
+struct Driver {
+  decltype(&cuStreamWaitValue64) wait = nullptr;
+  decltype(&cuStreamWriteValue64) write = nullptr;
+  decltype(&cuDeviceGetAttribute) attribute = nullptr;
+  decltype(&cuCtxPushCurrent) push = nullptr;
+  decltype(&cuCtxPopCurrent) pop = nullptr;
+};
+
+/// Of the process, never closed: ranks that share it come and go, and to close what is CUDA's waits for all that runs on the GPU, which may
+/// be another rank's kernel that waits for us. For the same reason memory is the pool's and not cudaFree()'s, and pinned memory is kept.
+class Place {
+ public:
+  static Result<Place*> of(int device);
+
+  // From any thread.
+  Result<GpuMemory> allocate(size_t bytes);
+  Result<GpuMemory> allocate_pinned(size_t bytes);
+
+  Driver driver;
+  CUcontext context = nullptr;
+  int device = 0;
+
+ private:
+  Status open(int number);
+  Status open_pool();
+  std::byte* kept(size_t bytes);
+
+  cudaMemPool_t pool_ = nullptr;   ///< null where the device has none
+  cudaStream_t stream_ = nullptr;  ///< on which it is asked; never waits for anything
+  std::mutex mutex_;
+  std::multimap<size_t, std::byte*> unused_;  ///< pinned
+};
+
+/// Calls of this thread go there meanwhile; what it had before is as it was, be it nothing.
+class On {
+ public:
+  explicit On(const Place& place) : place_(place) { place_.driver.push(place_.context); }
+  ~On() {
+    CUcontext ours = nullptr;
+    place_.driver.pop(&ours);
+  }
+  On(const On&) = delete;
+  On& operator=(const On&) = delete;
+
+ private:
+  const Place& place_;
+};
+
+}  // namespace gyre::kernels

@@ -22,16 +22,7 @@ bool is_gpu(const Topology& topology, const PciAddress& address) {
                      [&](const Part& part) { return std::holds_alternative<Gpu>(part.is) && part.pci && part.pci->address == address; });
 }
 
-int switched_nvlinks(const Topology& topology, const Gpu& gpu) {
-  int found = 0;
-  for (const NvLink& link : gpu.nvlinks) {
-    const bool bridge = link.target_class == 0 || link.target_class == pci_nvswitch;
-    if (!link.target || (bridge && !is_gpu(topology, *link.target))) found += link.links;
-  }
-  return found;
-}
-
-int direct_nvlinks(const Gpu& gpu, const Part& to) {
+int links_to(const Gpu& gpu, const Part& to) {
   int found = 0;
   for (const NvLink& link : gpu.nvlinks) {
     if (to.pci && link.target == to.pci->address) found += link.links;
@@ -105,13 +96,24 @@ Path path(const Topology& topology, int from, int to) {
   return found;
 }
 
-int nvlinks(const Topology& topology, int from, int to) {
-  const Gpu& a = std::get<Gpu>(part_of(topology, from).is);
-  const Gpu& b = std::get<Gpu>(part_of(topology, to).is);
+int direct_nvlinks(const Topology& topology, int from, int to) {
   // Either may be the one whose driver tells.
-  if (const int direct = std::max(direct_nvlinks(a, part_of(topology, to)), direct_nvlinks(b, part_of(topology, from))); direct > 0)
-    return direct;
-  return std::min(switched_nvlinks(topology, a), switched_nvlinks(topology, b));
+  return std::max(links_to(std::get<Gpu>(part_of(topology, from).is), part_of(topology, to)),
+                  links_to(std::get<Gpu>(part_of(topology, to).is), part_of(topology, from)));
+}
+
+int switched_nvlinks(const Topology& topology, int gpu) {
+  int found = 0;
+  for (const NvLink& link : std::get<Gpu>(part_of(topology, gpu).is).nvlinks) {
+    const bool bridge = link.target_class == 0 || link.target_class == pci_nvswitch;
+    if (!link.target || (bridge && !is_gpu(topology, *link.target))) found += link.links;
+  }
+  return found;
+}
+
+int nvlinks(const Topology& topology, int from, int to) {
+  if (const int direct = direct_nvlinks(topology, from, to); direct > 0) return direct;
+  return std::min(switched_nvlinks(topology, from), switched_nvlinks(topology, to));
 }
 
 std::vector<std::vector<Way>> ways_out(const Topology& topology) {

@@ -86,6 +86,9 @@ Path path(const Topology&, int from, int to);
 
 /// NVLinks on the way from a GPU to another: direct ones, or the fewer of both that end at switches; 0: none. Requires: both are GPUs.
 int nvlinks(const Topology&, int from, int to);
+/// Those that join just the two, and those of a GPU that end at switches.
+int direct_nvlinks(const Topology&, int from, int to);
+int switched_nvlinks(const Topology&, int gpu);
 
 /// A port of a NIC.
 struct Way {

@@ -1,0 +1,60 @@
+#include "topo/channels.h"
+
+#include <algorithm>
+
+#include "topo/channel_search.h"
+
+namespace gyre::topo {
+namespace {
+
+// In one direction, of the GPU that has the fewest.
+int fewest_nvlinks(const NodeLinks& links) {
+  int fewest = most_channels;
+  for (int gpu = 0; gpu < links.gpus; ++gpu) {
+    int own = links.switched[static_cast<size_t>(gpu)];
+    for (int to = 0; to < links.gpus; ++to) own += links.direct[links.at(gpu, to)];
+    fewest = std::min(fewest, own);
+  }
+  return fewest;
+}
+
+// Where both rails have but one GPU, and the same, it can't be both first and last: it is first.
+Ends ends_of(const NodeLinks& links, const Passage& passage) {
+  if (passage.in < 0) return {};
+  Ends ends{links.rails[static_cast<size_t>(passage.in)].near, links.rails[static_cast<size_t>(passage.out)].near, false};
+  if (links.gpus > 1 && ends.first.size() == 1) std::erase(ends.last, ends.first[0]);
+  return ends;
+}
+
+}  // namespace
+
+std::vector<Channel> rings_inside(const NodeLinks& links) {
+  if (links.gpus == 0) return {};
+  std::vector<Channel> out;
+  for (int count = links.gpus > 1 ? fewest_nvlinks(links) : 0; count > 0 && out.empty(); --count) {
+    TakenLinks taken(links);
+    const std::vector<Ends> wanted(static_cast<size_t>(count), Ends{{}, {}, true});
+    for (auto& order : orders_over_nvlinks(links, wanted, taken)) out.push_back({std::move(order), -1, -1, true});
+  }
+  if (out.empty()) out.push_back({nearest_order(links, {{}, {}, true}), -1, -1, false});
+  return out;
+}
+
+std::vector<Channel> paths_through(const NodeLinks& links, std::span<const Passage> passages) {
+  std::vector<Ends> wanted;
+  for (const Passage& passage : passages) wanted.push_back(ends_of(links, passage));
+  TakenLinks taken(links);
+  std::vector<std::vector<int>> orders = orders_over_nvlinks(links, wanted, taken);
+  const bool together = !orders.empty();
+  std::vector<Channel> out;
+  for (size_t i = 0; i < passages.size(); ++i) {
+    // Not all have NVLinks of their own: one after the other, as far as they go.
+    if (!together) orders = orders_over_nvlinks(links, {&wanted[i], 1}, taken);
+    const bool found = !orders.empty();
+    std::vector<int> order = found ? std::move(orders[together ? i : 0]) : nearest_order(links, wanted[i]);
+    out.push_back({std::move(order), passages[i].in, passages[i].out, found && links.gpus > 1});
+  }
+  return out;
+}
+
+}  // namespace gyre::topo

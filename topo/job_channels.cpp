@@ -1,0 +1,163 @@
+#include "topo/job_channels.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "base/hash.h"
+#include "topo/algorithms.h"
+
+namespace gyre::topo {
+namespace {
+
+Status check_nodes(std::span<const JobNode> nodes) {
+  schedule::RankOrder all;
+  for (size_t node = 0; node < nodes.size(); ++node) {
+    const auto& [links, ranks] = nodes[node];
+    if (ranks.empty() || static_cast<int>(ranks.size()) != links.gpus)
+      return Error{Code::invalid_argument, fmt::format("node {} has {} ranks for {} GPUs", node, ranks.size(), links.gpus)};
+    all.insert(all.end(), ranks.begin(), ranks.end());
+  }
+  std::ranges::sort(all);
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank] != static_cast<Rank>(rank)) return Error{Code::invalid_argument, fmt::format("no node, or two, have rank {}", rank)};
+  }
+  return all.empty() ? Status(Error{Code::invalid_argument, "no nodes"}) : Status();
+}
+
+// The node's links without those that are missing.
+NodeLinks without(const JobNode& node, std::span<const LinkOverride> missing) {
+  NodeLinks links = node.links;
+  links.missing.assign(links.distance.size(), false);
+  for (const LinkOverride& link : missing) {
+    const auto a = std::ranges::find(node.ranks, link.a) - node.ranks.begin();
+    const auto b = std::ranges::find(node.ranks, link.b) - node.ranks.begin();
+    if (!link.missing || a == links.gpus || b == links.gpus) continue;
+    for (const size_t at : {links.at(static_cast<int>(a), static_cast<int>(b)), links.at(static_cast<int>(b), static_cast<int>(a))})
+      links.missing[at] = true, links.direct[at] = 0;
+  }
+  return links;
+}
+
+// By which rails channels pass each node. A node comes in and goes out by one rail if two of its GPUs are near it; else rails change in
+// pairs, from a GPU near the one to one near the other, and back in the next node, so that between two nodes none is left. The last of an
+// odd number of nodes leaves by the rail that the first comes in by.
+class Rails {
+ public:
+  explicit Rails(std::span<const NodeLinks> nodes) : nodes_(static_cast<int>(nodes.size())) {
+    size_t fewest = most_channels;
+    for (const NodeLinks& links : nodes) {
+      fewest = std::min(fewest, links.rails.size());
+      for (const Rail& rail : links.rails) swaps_ |= links.gpus > 1 && rail.near.size() < 2;
+    }
+    count_ = static_cast<int>(fewest);
+  }
+
+  std::vector<Passage> passages(int node) const {
+    std::vector<Passage> all;
+    for (int channel = 0; channel < count_; ++channel) {
+      const bool last = node + 1 == nodes_;
+      const int in = node % 2 == 0 ? channel : swapped(channel);
+      all.push_back({in, last ? channel : node % 2 == 0 ? swapped(channel) : channel});
+    }
+    if (count_ == 0) all.push_back({-1, -1});
+    return all;
+  }
+
+ private:
+  int swapped(int rail) const { return swaps_ && (rail ^ 1) < count_ ? rail ^ 1 : rail; }
+
+  int nodes_;
+  int count_ = 0;
+  bool swaps_ = false;
+};
+
+// Between nodes a double tree's, of their first ranks; inside, the chain of the ring.
+Tree tree_of(std::span<const JobNode> nodes, const JobChannel& channel, bool second) {
+  const auto rank = [&](size_t node, size_t at) { return nodes[node].ranks[static_cast<size_t>(channel.through[node].order[at])]; };
+  const Tree between = half_of_double_tree({Collective::all_reduce, static_cast<int>(nodes.size()), 1, 0, {}}, second);
+  Tree tree(static_cast<int>(channel.ring.size()));
+  for (size_t node = 0; node < nodes.size(); ++node) {
+    const Tree::Node& at = between.nodes[node];
+    for (const Rank child : at.children) tree.add(rank(node, 0), rank(static_cast<size_t>(child), 0));
+    tree.nodes[static_cast<size_t>(rank(node, 0))].place = at.place;
+    for (size_t i = 1; i < channel.through[node].order.size(); ++i) tree.add(rank(node, i - 1), rank(node, i));
+  }
+  return tree;
+}
+
+std::vector<std::pair<Rank, Rank>> pairs_of(std::span<const LinkOverride> missing) {
+  std::vector<std::pair<Rank, Rank>> pairs;
+  for (const LinkOverride& link : missing) {
+    if (link.missing) pairs.emplace_back(link.a, link.b);
+  }
+  return pairs;
+}
+
+}  // namespace
+
+std::vector<JobNode> equal_nodes(const NodeLinks& links, int count) {
+  std::vector<JobNode> nodes;
+  for (int node = 0; node < count; ++node) {
+    nodes.push_back({links, {}});
+    for (int gpu = 0; gpu < links.gpus; ++gpu) nodes.back().ranks.push_back(node * links.gpus + gpu);
+  }
+  return nodes;
+}
+
+Result<std::vector<JobChannel>> job_channels(std::span<const JobNode> nodes, std::span<const LinkOverride> missing) {
+  GYRE_TRY(check_nodes(nodes));
+  std::vector<NodeLinks> links;
+  for (const JobNode& node : nodes) links.push_back(without(node, missing));
+  const Rails rails(links);
+  std::vector<JobChannel> out;
+  for (size_t node = 0; node < nodes.size(); ++node) {
+    std::vector<Channel> found =
+        nodes.size() == 1 ? rings_inside(links[0]) : paths_through(links[node], rails.passages(static_cast<int>(node)));
+    out.resize(found.size(), {{}, {}, Tree(0)});
+    for (size_t channel = 0; channel < found.size(); ++channel) {
+      for (const int gpu : found[channel].order) out[channel].ring.push_back(nodes[node].ranks[static_cast<size_t>(gpu)]);
+      out[channel].through.push_back(std::move(found[channel]));
+    }
+  }
+  for (size_t channel = 0; channel < out.size(); ++channel) out[channel].tree = tree_of(nodes, out[channel], channel % 2 == 1);
+  return out;
+}
+
+uint64_t digest(std::span<const JobChannel> channels) {
+  std::string text;
+  for (const JobChannel& channel : channels) {
+    text += fmt::format("{}", fmt::join(channel.ring, " "));
+    for (const Channel& through : channel.through) text += fmt::format(";{} {}", through.in, through.out);
+    for (const Tree::Node& node : channel.tree.nodes) text += fmt::format(",{}", node.parent);
+    text += "\n";
+  }
+  return mix(fnv1a(text));
+}
+
+Result<schedule::Schedule> along_channels(std::string_view family, const Shape& shape, std::span<const JobChannel> channels,
+                                          std::span<const LinkOverride> missing) {
+  if (channels.size() != shape.channels || channels.empty() || channels[0].ring.size() != static_cast<size_t>(shape.ranks))
+    return Error{Code::invalid_argument, fmt::format("{} along {} channels of {} ranks", text(shape), channels.size(),
+                                                     channels.empty() ? 0 : channels[0].ring.size())};
+  if (family == "tree") {
+    std::vector<Tree> trees;
+    for (const JobChannel& channel : channels) trees.push_back(channel.tree);
+    return schedule::relayed(along_trees("tree", shape, trees), pairs_of(missing));
+  }
+  if (family != "ring") return Error{Code::invalid_argument, fmt::format("{} along channels; ring and tree can be", family)};
+  std::vector<schedule::RankOrder> orders;
+  for (size_t channel = 0; channel < channels.size(); ++channel) {
+    schedule::RankOrder order = channels[channel].ring;
+    if (channel % 2 == 1) std::ranges::reverse(order);  // around which the family goes backwards
+    if (rooted(shape.collective)) std::rotate(order.begin(), std::ranges::find(order, shape.root), order.end());
+    orders.push_back(std::move(order));
+  }
+  Shape positions = shape;
+  positions.root = 0;
+  const schedule::Schedule ring = GYRE_TRY(make("ring", positions));
+  return schedule::relayed(GYRE_TRY(schedule::renamed(ring, orders)), pairs_of(missing));
+}
+
+}  // namespace gyre::topo

@@ -103,8 +103,9 @@ struct TopoCommand {
   std::string xml;   ///< empty: none
   std::string dump;  ///< empty: no file is written
   std::string svg;   ///< likewise
+  int nodes = 1;     ///< machines like it that channels go through
 };
-/// Shows the hardware of a machine.
+/// Shows the hardware of a machine, and the channels over it.
 int show_topology(const TopoCommand&, const Config&);
 
 struct NetCommand {

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "perf/commands.h"
+#include "perf/topology_channels.h"
 #include "perf/topology_svg.h"
 #include "perf/topology_text.h"
 #include "topo/nccl_xml.h"
@@ -59,10 +60,10 @@ Status run(const TopoCommand& command) {
   const std::string title = fmt::format("{}: {}, {}, {}", source.name, counted(topology.all<topo::Numa>().size(), "NUMA node"),
                                         counted(topology.all<topo::Gpu>().size(), "GPU"), counted(topology.all<topo::Nic>().size(), "NIC"));
   GYRE_TRY(write("--dump", command.dump, topo::write_nccl_xml(topology)));
-  GYRE_TRY(write("--svg", command.svg, topology_svg(topology, title)));
+  GYRE_TRY(write("--svg", command.svg, topology_svg(topology, title, command.nodes)));
   fmt::print("{}\n\n{}", title, topology_tree(topology));
   const std::string table = topology_table(topology);
-  if (!table.empty()) fmt::print("\n{}", table);
+  if (!table.empty()) fmt::print("\n{}\n{}", table, topology_channels(topology, command.nodes));
   return {};
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "schedule/svg.h"
+#include "topo/job_channels.h"
 
 namespace gyre::perf {
 namespace {
@@ -61,16 +62,32 @@ std::vector<std::string> lines_of(const Part& part) {
   return lines;
 }
 
+// On the first of the nodes.
+std::map<std::pair<int, int>, int> hops_of(const Topology& topology, int nodes) {
+  std::map<std::pair<int, int>, int> hops;
+  const topo::NodeLinks links = topo::node_links(topology);
+  if (links.gpus == 0) return hops;
+  const auto channels = *topo::job_channels(topo::equal_nodes(links, std::min(nodes, 2)));
+  for (const topo::JobChannel& channel : channels) {
+    const std::vector<int>& order = channel.through[0].order;
+    for (size_t i = 0; i + (nodes > 1 ? 1 : 0) < order.size(); ++i) {
+      const auto [a, b] = std::minmax({order[i], order[(i + 1) % order.size()]});
+      if (a != b) ++hops[{a, b}];
+    }
+  }
+  return hops;
+}
+
 class Drawing {
  public:
-  explicit Drawing(const Topology& topology) : topology_(topology) {
+  Drawing(const Topology& topology, int nodes) : topology_(topology), hops_(hops_of(topology, nodes)) {
     double y = heading + gap;
     for (const int part : topology.children(-1)) {
       place(part, gap, y);
       y += boxes_[part].height + gap;
       width_ = std::max(width_, boxes_[part].width + 2 * gap);
     }
-    height_ = y + line_height + gap;
+    height_ = y + 2 * line_height + gap;
   }
 
   std::string document(const std::string& title) const {
@@ -87,7 +104,15 @@ class Drawing {
     for (size_t gpu = 0; gpu < gpus.size(); ++gpu) {
       if (ways[gpu].empty()) continue;
       any = true;
-      way(boxes_.at(gpus[gpu]), boxes_.at(ways[gpu][0].nic), out);
+      join(boxes_.at(gpus[gpu]), boxes_.at(ways[gpu][0].nic), " stroke=\"#e07b00\" stroke-width=\"3\" stroke-opacity=\"0.7\"", out);
+    }
+    for (const auto& [gpus_joined, channels] : hops_) {
+      const std::string style = fmt::format(" stroke=\"#7a4fb5\" stroke-width=\"{:.1f}\" stroke-opacity=\"0.7\"", 1 + 0.25 * channels);
+      arc(boxes_.at(gpus[static_cast<size_t>(gpus_joined.first)]), boxes_.at(gpus[static_cast<size_t>(gpus_joined.second)]), style, out);
+    }
+    if (!hops_.empty()) {
+      out += svg::text(gap, height_ - gap - line_height, "violet: the hops of rings, and of trees' chains; the wider the more channels",
+                       " fill=\"#5b3a8c\"");
     }
     if (any) out += svg::text(gap, height_ - gap, "orange: the NIC by which a GPU goes to other machines", " fill=\"#c05a00\"");
     return out + "</svg>\n";
@@ -127,7 +152,7 @@ class Drawing {
   }
 
   /// From the edge of one that is nearest to the other.
-  static void way(const Box& from, const Box& to, std::string& out) {
+  static void join(const Box& from, const Box& to, std::string_view style, std::string& out) {
     const auto middle = [](const Box& box) { return std::pair{box.x + box.width / 2, box.y + box.height / 2}; };
     const auto edge = [&](const Box& box, const Box& other) {
       const auto [x, y] = middle(box);
@@ -137,16 +162,25 @@ class Drawing {
     };
     const auto [x1, y1] = edge(from, to);
     const auto [x2, y2] = edge(to, from);
-    out += svg::line(x1, y1, x2, y2, " stroke=\"#e07b00\" stroke-width=\"3\" stroke-opacity=\"0.7\"");
+    out += svg::line(x1, y1, x2, y2, style);
+  }
+
+  /// From one's head to the other's, over what is between them.
+  static void arc(const Box& from, const Box& to, std::string_view style, std::string& out) {
+    const double x1 = from.x + from.width / 2, x2 = to.x + to.width / 2;
+    const double top = std::min(from.y, to.y) - 0.12 * std::abs(x2 - x1);
+    out += fmt::format("<path d=\"M{:.1f} {:.1f} C{:.1f} {:.1f} {:.1f} {:.1f} {:.1f} {:.1f}\" fill=\"none\"{}/>\n", x1, from.y, x1, top, x2,
+                       top, x2, to.y, style);
   }
 
   const Topology& topology_;
-  std::map<int, Box> boxes_;  // by part
+  std::map<std::pair<int, int>, int> hops_;  // between which GPUs: of how many channels
+  std::map<int, Box> boxes_;                 // by part
   double width_ = 0, height_ = 0;
 };
 
 }  // namespace
 
-std::string topology_svg(const Topology& topology, const std::string& title) { return Drawing(topology).document(title); }
+std::string topology_svg(const Topology& topology, const std::string& title, int nodes) { return Drawing(topology, nodes).document(title); }
 
 }  // namespace gyre::perf

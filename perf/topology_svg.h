@@ -1,4 +1,4 @@
-// A machine's topology as a picture: what hangs on what, as boxes in boxes, and the NIC that each GPU goes out by.
+// A machine's topology as a picture: what hangs on what, as boxes in boxes, the NIC that each GPU goes out by, and the channels.
 #pragma once
 #include <string>
 
@@ -6,7 +6,7 @@
 
 namespace gyre::perf {
 
-/// An SVG document, readable alone.
-std::string topology_svg(const topo::Topology&, const std::string& title);
+/// An SVG document, readable alone, with the hops of its channels on one of so many machines like it.
+std::string topology_svg(const topo::Topology&, const std::string& title, int nodes = 1);
 
 }  // namespace gyre::perf

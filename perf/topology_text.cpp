@@ -18,14 +18,12 @@ std::string link_text(const topo::PciLink& link) {
   return fmt::format("{:.3g} GB/s ({:g} GT/s x{}{})", link.bytes_per_s() / 1e9, link.gt_per_s, link.lanes, narrowed);
 }
 
-std::string gpu_name(const Gpu& gpu) { return gpu.index >= 0 ? fmt::format("GPU {}", gpu.index) : "GPU"; }
+std::string numbered(const Gpu& gpu) { return gpu.index >= 0 ? fmt::format("GPU {}", gpu.index) : "GPU"; }
 
 // By its address where it has no number or name of its own.
 std::string name_by_place(std::string_view kind, const Part& part) {
   return part.pci ? fmt::format("{} {}", kind, text(part.pci->address)) : std::string(kind);
 }
-
-std::string port_name(const Port& port) { return port.number > 1 ? fmt::format("{}:{}", port.name, port.number) : port.name; }
 
 std::string line_of(const Part& part) {
   const std::string place = part.pci ? fmt::format(" {}, {}", text(part.pci->address), link_text(part.pci->link)) : "";
@@ -37,7 +35,7 @@ std::string line_of(const Part& part) {
     return out;
   }
   if (const Gpu* gpu = std::get_if<Gpu>(&part.is)) {
-    std::string out = gpu_name(*gpu) + place;
+    std::string out = numbered(*gpu) + place;
     if (gpu->compute_capability > 0) out += fmt::format(", sm_{}", gpu->compute_capability);
     for (const topo::NvLink& link : gpu->nvlinks)
       out += fmt::format(", {} NVLinks to {}", link.links, link.target ? text(*link.target) : std::string("a switch"));
@@ -73,10 +71,7 @@ struct Head {
 
 std::vector<Head> heads(const Topology& topology) {
   std::vector<Head> found;
-  for (const int gpu : topology.all<Gpu>()) {
-    const Gpu& is = std::get<Gpu>(at(topology, gpu).is);
-    found.push_back({is.index >= 0 ? gpu_name(is) : name_by_place("GPU", at(topology, gpu)), gpu});
-  }
+  for (const int gpu : topology.all<Gpu>()) found.push_back({gpu_name(topology, gpu), gpu});
   for (const int nic : topology.all<Nic>()) {
     const std::vector<Port>& ports = std::get<Nic>(at(topology, nic).is).ports;
     for (const Port& port : ports) found.push_back({port_name(port), nic});
@@ -93,6 +88,13 @@ std::string cell(const Topology& topology, const Head& row, const Head& column) 
 }
 
 }  // namespace
+
+std::string gpu_name(const Topology& topology, int part) {
+  const Gpu& gpu = std::get<Gpu>(at(topology, part).is);
+  return gpu.index >= 0 ? numbered(gpu) : name_by_place("GPU", at(topology, part));
+}
+
+std::string port_name(const Port& port) { return port.number > 1 ? fmt::format("{}:{}", port.name, port.number) : port.name; }
 
 std::string topology_tree(const Topology& topology) {
   std::string out;

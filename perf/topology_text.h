@@ -13,4 +13,8 @@ std::string topology_tree(const topo::Topology&);
 /// Empty without GPUs.
 std::string topology_table(const topo::Topology&);
 
+/// "GPU 3", or by its address where it has no number; "mlx5_0", "mlx5_0:2".
+std::string gpu_name(const topo::Topology&, int part);
+std::string port_name(const topo::Port&);
+
 }  // namespace gyre::perf

@@ -1,5 +1,6 @@
 #include "perf/topology_text.h"
 
+#include "perf/topology_channels.h"
 #include "perf/topology_svg.h"
 
 #include "test/catch.h"
@@ -79,7 +80,39 @@ TEST_CASE("a machine is drawn: each part in its parent's box, and from each GPU 
   };
   CHECK(count("<rect ") == 1 + machine.parts.size());
   CHECK(count("<line ") == 2);
+  CHECK(count("<path ") == 1);  // of the ring
   for (const char* words :
        {"a &lt;machine&gt;", "A &amp; B", "GPU 0", "GPU 1", "mlx5_0, 400 Gbit/s", "4 NVLinks", "PCI switch 0000:01:00.0"})
     CHECK(count(words) == (words[0] == '4' ? 2 : 1));
+}
+
+TEST_CASE("channels are shown with the ports by which they come and go") {
+  Topology machine;
+  machine.parts.push_back({-1, std::nullopt, Numa{}});
+  for (uint8_t i = 0; i < 2; ++i) {
+    machine.parts.push_back({0, function(static_cast<uint8_t>(1 + 4 * i), 16), Switch{}});
+    const int at = static_cast<int>(machine.parts.size()) - 1;
+    machine.parts.push_back({at, function(static_cast<uint8_t>(2 + 4 * i), 16), Gpu{i, 90, {{std::nullopt, 0, 2}}, 0, 0}});
+    machine.parts.push_back(
+        {at, function(static_cast<uint8_t>(3 + 4 * i), 16), Nic{{{"mlx5_" + std::to_string(i), 1, 400, 7, true, true}}}});
+  }
+  CHECK(perf::topology_channels(machine, 1) == R"(channels: rings, and chains of trees, over the GPUs
+  0        GPU 0 → GPU 1; NVLinks of its own
+  1        GPU 1 → GPU 0; NVLinks of its own
+)");
+  CHECK(perf::topology_channels(machine, 3) == R"(channels over 3 such nodes, through the first
+  0        mlx5_0 → GPU 0 → GPU 1 → mlx5_1; NVLinks of its own
+  1        mlx5_1 → GPU 1 → GPU 0 → mlx5_0; NVLinks of its own
+through the second
+  0        mlx5_1 → GPU 1 → GPU 0 → mlx5_0; NVLinks of its own
+  1        mlx5_0 → GPU 0 → GPU 1 → mlx5_1; NVLinks of its own
+through the last
+  0        mlx5_0 → GPU 0 → GPU 1 → mlx5_0; NVLinks of its own
+  1        mlx5_1 → GPU 1 → GPU 0 → mlx5_1; NVLinks of its own
+nodes that trees join: channels 0, 2, …: 1-0 1-2
+channels 1, 3, …: 0-1 0-2
+)");
+  CHECK(perf::topology_channels({{{-1, std::nullopt, Numa{}}}}, 2) == "");
+  const std::string drawn = perf::topology_svg(machine, "two", 1);
+  CHECK(drawn.find("violet: the hops of rings") != std::string::npos);
 }

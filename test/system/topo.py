@@ -8,6 +8,8 @@ from system import check, run, subjects
 def this_machine():
     done = run("topo", env={"NCCL_TOPO_FILE": ""}).passed()
     check(done.out.startswith("this machine: ") and "NUMA node " in done.out, done.story())
+    for nodes in ("0", "x", "16385"):
+        run("topo", "--nodes", nodes).complains("--nodes")
 
 
 def what_is_dumped_is_read_back():

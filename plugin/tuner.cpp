@@ -14,21 +14,33 @@ bool limits_channels(const TunerRule& rule, int64_t nodes) {
 
 bool fits(int64_t wanted, int64_t is) { return wanted == TunerRule::any || wanted == is; }
 
-}  // namespace
-
-Tuner::Tuner(std::span<const TunerRule> rules, int64_t ranks, int64_t nodes) {
-  std::copy_if(rules.begin(), rules.end(), std::back_inserter(rules_),
+std::vector<TunerRule> rules_for(std::span<const TunerRule> rules, int64_t ranks, int64_t nodes) {
+  std::vector<TunerRule> own;
+  std::copy_if(rules.begin(), rules.end(), std::back_inserter(own),
                [&](const TunerRule& rule) { return fits(rule.ranks, ranks) && fits(rule.nodes, nodes); });
-  for (TunerRule& rule : rules_)
+  for (TunerRule& rule : own)
     if (!limits_channels(rule, nodes)) rule.channels = 0;
+  return own;
 }
 
+}  // namespace
+
+Tuner::Tuner(std::span<const TunerRule> rules, int64_t ranks, int64_t nodes) : rules_(rules_for(rules, ranks, nodes)), index_(rules_) {}
+
 const TunerRule* Tuner::choose(const TunerCall& call, const CostTable& table) const noexcept {
-  for (const TunerRule& rule : rules_)
-    if (rule.collective == call.collective && rule.least_bytes <= call.bytes && call.bytes <= rule.most_bytes &&
-        fits(rule.operations, call.operations) && fits(rule.registered, call.registered) && table.available(rule) != nullptr)
-      return &rule;
-  return nullptr;
+  const TunerRule* first = nullptr;
+  for (const int64_t operations : {TunerRule::any, call.operations}) {
+    for (const int64_t registered : {TunerRule::any, call.registered}) {
+      for (const uint32_t i : index_.fitting({call.collective, operations, registered}, call.bytes)) {
+        const TunerRule* rule = &rules_[i];
+        if (first != nullptr && rule > first) break;
+        if (table.available(*rule) == nullptr) continue;
+        first = rule;
+        break;
+      }
+    }
+  }
+  return first;
 }
 
 }  // namespace gyre::plugin

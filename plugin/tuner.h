@@ -3,7 +3,7 @@
 #pragma once
 #include <span>
 
-#include "plugin/tuner_rules.h"
+#include "plugin/tuner_index.h"
 
 namespace gyre::plugin {
 
@@ -33,12 +33,14 @@ class Tuner {
   /// where it would take a number that it does not have.
   Tuner(std::span<const TunerRule> rules, int64_t ranks, int64_t nodes);
 
-  /// The first rule that fits the call and is available; null: NCCL's own choice. Takes no memory, no lock, never fails.
+  /// The first rule that fits the call and is available; null: NCCL's own choice. Takes no memory, no lock, never fails; looks at 84
+  /// rules at most, however many there are.
   const TunerRule* choose(const TunerCall&, const CostTable&) const noexcept;
   size_t rules() const { return rules_.size(); }
 
  private:
   std::vector<TunerRule> rules_;
+  TunerIndex index_;  ///< of them
 };
 
 }  // namespace gyre::plugin

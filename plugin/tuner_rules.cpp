@@ -25,7 +25,7 @@ constexpr std::array<std::string_view, 10> columns{"collective_type", "min_bytes
                                                    "channels",        "nNodes",    "nRanks",    "numPipeOps", "regBuff"};
 constexpr size_t needed = 8;            // columns; the last two may be absent
 constexpr int64_t most_channels = 64;   // MAXCHANNELS from 2.25 on; NCCL keeps the number in eight bits before it limits it
-constexpr size_t most_bytes = 1 << 20;  // of a file: some 30000 rules, all of which a call may look at
+constexpr size_t most_bytes = 1 << 20;  // of a file: some 30000 rules
 constexpr std::string_view blanks = " \t\r";
 
 struct Field {

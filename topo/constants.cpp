@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 
 #include <fstream>
-#include <nlohmann/json.hpp>
-#include <set>
 #include <sstream>
 
 #include "base/hash.h"
 #include "base/text.h"
 #include "base/version.h"
+#include "topo/json_object.h"
 
 namespace gyre::topo {
 namespace {
@@ -20,67 +19,11 @@ constexpr char compiled_in[] =
 #include "topo/constants_text.inc"
     ;
 
-// One object of the file, and where it stands.
-class Object {
- public:
-  Object(const json& value, std::string_view source, std::string path) : value_(value), source_(source), path_(std::move(path)) {}
-
-  Error wrong(const std::string& key, std::string_view what) const {
-    const std::string full = path_.empty() || key.empty() ? path_ + key : path_ + "." + key;
-    const bool given = !key.empty() && value_.is_object() && value_.contains(key);
-    return Error{Code::invalid_argument,
-                 fmt::format("{}: {}{}{}{}", source_, full, given ? " = " + value_[key].dump() : "", full.empty() ? "" : ": ", what)};
-  }
-  Status only(const std::set<std::string>& known) const {
-    if (!value_.is_object()) return wrong("", "must be an object");
-    for (const auto& [key, ignored] : value_.items()) {
-      if (!known.contains(key)) return wrong(key, fmt::format("unknown; known are {}", fmt::join(known, ", ")));
-    }
-    return {};
-  }
-  Result<Object> object(const std::string& key) const {
-    if (!value_.contains(key)) return wrong(key, "is missing");
-    if (!value_[key].is_object()) return wrong(key, "must be an object");
-    return Object(value_[key], source_, path_.empty() ? key : path_ + "." + key);
-  }
-  // What grows or lasts: no number of the file may be negative, or so large that sums lose sense.
-  Result<double> number(const std::string& key, double unit) const {
-    if (!value_.contains(key)) return wrong(key, "is missing");
-    if (!value_[key].is_number()) return wrong(key, "must be a number");
-    const double given = value_[key].get<double>();
-    if (!(given >= 0 && given <= 1e9)) return wrong(key, "must be from 0 to 1e9");
-    return given / unit;
-  }
-  Result<int> whole(const std::string& key) const {
-    if (!value_.contains(key)) return wrong(key, "is missing");
-    if (!value_[key].is_number_integer()) return wrong(key, "must be a whole number");
-    const auto given = value_[key].get<int64_t>();
-    if (given < 0 || given > 1 << 20) return wrong(key, "must be from 0 to 1048576");
-    return static_cast<int>(given);
-  }
-  Result<bool> truth(const std::string& key) const {
-    if (!value_.contains(key)) return wrong(key, "is missing");
-    if (!value_[key].is_boolean()) return wrong(key, "must be true or false");
-    return value_[key].get<bool>();
-  }
-  Result<std::string> word(const std::string& key) const {
-    if (!value_.contains(key)) return wrong(key, "is missing");
-    if (!value_[key].is_string()) return wrong(key, "must be a text");
-    return value_[key].get<std::string>();
-  }
-  const json& value() const { return value_; }
-
- private:
-  const json& value_;
-  std::string_view source_;
-  std::string path_;
-};
-
 constexpr double per_us = 1e6;
 constexpr double per_ns = 1e9;
 
-Result<std::string> origin(const Object& of) {
-  const Object from = GYRE_TRY(of.object("origin"));
+Result<std::string> origin(const JsonObject& of) {
+  const JsonObject from = GYRE_TRY(of.object("origin"));
   GYRE_TRY(from.only({"machine", "date", "command", "note"}));
   std::vector<std::string> parts;
   for (const char* key : {"note", "machine", "command", "date"}) {
@@ -90,7 +33,7 @@ Result<std::string> origin(const Object& of) {
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
-Result<schedule::LinkClass> link(const Object& from, const std::string& name) {
+Result<schedule::LinkClass> link(const JsonObject& from, const std::string& name) {
   GYRE_TRY(from.only({"alpha_us", "beta_ns_per_byte", "overhead_us", "by_processor", "origin"}));
   schedule::LinkClass out;
   out.name = name;
@@ -101,7 +44,7 @@ Result<schedule::LinkClass> link(const Object& from, const std::string& name) {
   return out;
 }
 
-Result<schedule::RankCosts> rank(const Object& from) {
+Result<schedule::RankCosts> rank(const JsonObject& from) {
   GYRE_TRY(from.only({"gamma_ns_per_byte", "copy_ns_per_byte", "step_us", "origin"}));
   schedule::RankCosts out;
   out.gamma = GYRE_TRY(from.number("gamma_ns_per_byte", per_ns));
@@ -110,7 +53,7 @@ Result<schedule::RankCosts> rank(const Object& from) {
   return out;
 }
 
-Result<DirectCosts> direct(const Object& from) {
+Result<DirectCosts> direct(const JsonObject& from) {
   GYRE_TRY(from.only({"meeting_us", "peer_us", "leaving_us", "shown_ns_per_byte", "cached_ns_per_byte", "cache_bytes", "memory_ns_per_byte",
                       "attaching_us", "attached_ns_per_byte", "origin"}));
   DirectCosts out;
@@ -126,23 +69,23 @@ Result<DirectCosts> direct(const Object& from) {
   return out;
 }
 
-Result<Costs> machine(const Object& from, const Object& links, const Object& ranks, const Object& directs) {
+Result<Costs> machine(const JsonObject& from, const JsonObject& links, const JsonObject& ranks, const JsonObject& directs) {
   GYRE_TRY(from.only({"local", "network", "rank", "direct", "nics_per_node", "processors_per_node"}));
   Costs out;
   for (const auto& [kind, key] : {std::pair{inside, "local"}, std::pair{between, "network"}}) {
     const std::string name = GYRE_TRY(from.word(key));
     if (!links.value().contains(name)) return from.wrong(key, "there is no such link in \"links\"");
-    const Object described = GYRE_TRY(links.object(name));
+    const JsonObject described = GYRE_TRY(links.object(name));
     out.link[kind] = GYRE_TRY(link(described, name));
   }
   const std::string name = GYRE_TRY(from.word("rank"));
   if (!ranks.value().contains(name)) return from.wrong("rank", "there is no such rank in \"ranks\"");
-  const Object described = GYRE_TRY(ranks.object(name));
+  const JsonObject described = GYRE_TRY(ranks.object(name));
   out.rank = GYRE_TRY(rank(described));
   if (from.value().contains("direct")) {
     const std::string form = GYRE_TRY(from.word("direct"));
     if (!directs.value().contains(form)) return from.wrong("direct", "there is no such entry in \"direct\"");
-    const Object costs = GYRE_TRY(directs.object(form));
+    const JsonObject costs = GYRE_TRY(directs.object(form));
     out.direct = GYRE_TRY(direct(costs));
   }
   out.nics_per_node = GYRE_TRY(from.whole("nics_per_node"));
@@ -150,7 +93,7 @@ Result<Costs> machine(const Object& from, const Object& links, const Object& ran
   return out;
 }
 
-Result<MadeFor> made_for(const Object& from) {
+Result<MadeFor> made_for(const JsonObject& from) {
   GYRE_TRY(from.only({"processor", "processors", "gyre"}));
   MadeFor out;
   out.processors.model = GYRE_TRY(from.word("processor"));
@@ -172,38 +115,38 @@ std::string MadeFor::foreign(const Processors& here, std::string_view running) c
 Result<Constants> parse_constants(std::string_view given, std::string_view source) {
   const json file = json::parse(given, nullptr, false);
   if (file.is_discarded()) return Error{Code::invalid_argument, fmt::format("{}: is not JSON", source)};
-  const Object all(file, source, "");
+  const JsonObject all(file, source, "");
   GYRE_TRY(all.only({"about", "made_for", "links", "ranks", "direct", "machines"}));
-  const Object links = GYRE_TRY(all.object("links"));
-  const Object ranks = GYRE_TRY(all.object("ranks"));
-  const Object machines = GYRE_TRY(all.object("machines"));
+  const JsonObject links = GYRE_TRY(all.object("links"));
+  const JsonObject ranks = GYRE_TRY(all.object("ranks"));
+  const JsonObject machines = GYRE_TRY(all.object("machines"));
   const json none = json::object();
-  const Object directs = file.contains("direct") ? GYRE_TRY(all.object("direct")) : Object(none, source, "direct");  // older files
+  const JsonObject directs = file.contains("direct") ? GYRE_TRY(all.object("direct")) : JsonObject(none, source, "direct");  // older files
   Constants out;
   if (file.contains("made_for")) {
-    const Object where = GYRE_TRY(all.object("made_for"));
+    const JsonObject where = GYRE_TRY(all.object("made_for"));
     out.made_for = GYRE_TRY(made_for(where));
   }
   for (const auto& [name, ignored] : links.value().items()) {
-    const Object one = GYRE_TRY(links.object(name));
+    const JsonObject one = GYRE_TRY(links.object(name));
     GYRE_TRY(link(one, name));
     std::string from = GYRE_TRY(origin(one));
     out.origins.emplace("links." + name, std::move(from));
   }
   for (const auto& [name, ignored] : ranks.value().items()) {
-    const Object one = GYRE_TRY(ranks.object(name));
+    const JsonObject one = GYRE_TRY(ranks.object(name));
     GYRE_TRY(rank(one));
     std::string from = GYRE_TRY(origin(one));
     out.origins.emplace("ranks." + name, std::move(from));
   }
   for (const auto& [name, ignored] : directs.value().items()) {
-    const Object one = GYRE_TRY(directs.object(name));
+    const JsonObject one = GYRE_TRY(directs.object(name));
     GYRE_TRY(direct(one));
     std::string from = GYRE_TRY(origin(one));
     out.origins.emplace("direct." + name, std::move(from));
   }
   for (const auto& [name, ignored] : machines.value().items()) {
-    const Object one = GYRE_TRY(machines.object(name));
+    const JsonObject one = GYRE_TRY(machines.object(name));
     out.machines.emplace(name, GYRE_TRY(machine(one, links, ranks, directs)));
   }
   return out;

@@ -14,9 +14,8 @@ int parent_of(int position, int count) {
 
 }  // namespace
 
-// The second tree has everybody one position further, so that who is on an even position, and inner, in one is a leaf in the other. A
-// root of a broadcast or a reduce stands above trees of all others.
-Tree half_of_double_tree(const Shape& shape, bool second) {
+// A root of a broadcast or a reduce stands above trees of all others.
+Tree binary_tree(const Shape& shape, bool second) {
   const bool above = rooted(shape.collective) && shape.ranks > 1;
   const int count = above ? shape.ranks - 1 : shape.ranks;
   const auto at = [&](int position) {
@@ -35,7 +34,7 @@ Tree half_of_double_tree(const Shape& shape, bool second) {
 
 schedule::Schedule double_tree(const Shape& shape) {
   std::vector<Tree> trees;
-  for (uint32_t c = 0; c < 2 * shape.channels; ++c) trees.push_back(half_of_double_tree(shape, c % 2 == 1));
+  for (uint32_t c = 0; c < 2 * shape.channels; ++c) trees.push_back(binary_tree(shape, c % 2 == 1));
   return along_trees("double_tree", shape, trees);
 }
 

@@ -76,7 +76,7 @@ class Rails {
 // Between nodes a double tree's, of their first ranks; inside, the chain of the ring.
 Tree tree_of(std::span<const JobNode> nodes, const JobChannel& channel, bool second) {
   const auto rank = [&](size_t node, size_t at) { return nodes[node].ranks[static_cast<size_t>(channel.through[node].order[at])]; };
-  const Tree between = half_of_double_tree({Collective::all_reduce, static_cast<int>(nodes.size()), 1, 0, {}}, second);
+  const Tree between = binary_tree({Collective::all_reduce, static_cast<int>(nodes.size()), 1, 0, {}}, second);
   Tree tree(static_cast<int>(channel.ring.size()));
   for (size_t node = 0; node < nodes.size(); ++node) {
     const Tree::Node& at = between.nodes[node];

@@ -25,8 +25,9 @@ struct Tree {
   }
 };
 
-/// One of the two trees of double_tree (double_tree.cpp has their source), the second of which has others' leaves as its inner ranks.
-Tree half_of_double_tree(const Shape&, bool second);
+/// A binary tree whose order from left to right is that of the ranks. The second has everybody one position further, so that who is inner
+/// in one is a leaf in the other.
+Tree binary_tree(const Shape&, bool second);
 
 /// The all-reduce, broadcast or reduce of chunk `channel` along a tree from and to its root, on that channel; an all-reduce has the way
 /// down on strand 1.

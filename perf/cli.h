@@ -29,6 +29,7 @@ Subcommand add_regret(CLI::App&);
 Subcommand add_tune(CLI::App&);
 Subcommand add_model(CLI::App&);
 Subcommand add_explain(CLI::App&);
+Subcommand add_crossovers(CLI::App&);
 Subcommand add_topo(CLI::App&);
 Subcommand add_net(CLI::App&);
 Subcommand add_tuner(CLI::App&);

@@ -42,6 +42,15 @@ struct ModelCommand {
 /// Predicts what a machine that need not be here would choose.
 int model(const ModelCommand&, const Config&);
 
+struct CrossoversCommand {
+  std::string machine = "dgx_h100";
+  int nodes = 1;
+  std::optional<int> ranks;  ///< none: all GPUs of the nodes
+  std::string constants;     ///< --constants FILE; empty: those compiled in
+};
+/// Predicts at which sizes NCCL's rings and trees are best with which protocol, by gyre's prices and by NCCL's own defaults.
+int crossovers(const CrossoversCommand&);
+
 struct MeasureCommand {
   SweepOptions sizes;
   int ranks = 2;

@@ -36,8 +36,9 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", std::string("gyre ") + std::string(version));
   app.add_flag("--options", options, "Print every GYRE_* option, its value and where that came from");
   std::vector<perf::Subcommand> subcommands = perf::add_sweeps(app);
-  for (const auto add : {perf::add_plan, perf::add_model, perf::add_explain, perf::add_measure, perf::add_fit, perf::add_regret,
-                         perf::add_tune, perf::add_compare, perf::add_report, perf::add_topo, perf::add_net, perf::add_tuner}) {
+  for (const auto add :
+       {perf::add_plan, perf::add_model, perf::add_explain, perf::add_crossovers, perf::add_measure, perf::add_fit, perf::add_regret,
+        perf::add_tune, perf::add_compare, perf::add_report, perf::add_topo, perf::add_net, perf::add_tuner}) {
     subcommands.push_back(add(app));
   }
   app.require_subcommand(0, 1);

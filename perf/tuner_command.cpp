@@ -17,7 +17,7 @@
 namespace gyre::perf {
 namespace {
 
-constexpr int calls = 1000;            // of which one figure is made
+constexpr int asked_calls = 1000;      // of which one figure is made
 constexpr double longest_us = 10'000;  // that one takes
 constexpr int figures = 5;             // of which the median counts
 
@@ -94,13 +94,13 @@ Result<Choice> ask(const TunerPlugin& plugin, void* context, ncclFunc_t collecti
     const auto begin = std::chrono::steady_clock::now();
     int asked = 0;
     do {
-      for (int i = 0; i < calls / 100; ++i, ++asked) {
+      for (int i = 0; i < asked_calls / 100; ++i, ++asked) {
         choice.costs = costs;
         choice.channels = 0;
         const ncclResult_t result = plugin.choose(context, collective, bytes, choice.costs, &choice.channels);
         if (result != ncclSuccess) return plugin.error("getCollInfo", result);
       }
-    } while (asked < calls && since(begin) < longest_us);
+    } while (asked < asked_calls && since(begin) < longest_us);
     time = since(begin) / asked;
   }
   std::nth_element(times.begin(), times.begin() + figures / 2, times.end());

@@ -1,5 +1,6 @@
-"""gyre-perf model and explain: what a user is told of a machine that is not here."""
+"""gyre-perf model, explain and crossovers: what a user is told of a machine that is not here."""
 import json
+import re
 import tempfile
 
 from system import check, run, subjects
@@ -62,7 +63,25 @@ def constants_of_a_file():
     run("model", "--constants", "/nowhere.json").complains("/nowhere.json", "can't be read")
 
 
+def crossovers_of_every_machine():
+    row = re.compile(r"^ +(\w+) +(\d+) +(\w+/\w+) +(\w+/\w+) +([\d.]+)$", re.M)
+    for arguments in ((), ("--nodes", 2), ("--nodes", 128), ("--machine", "pcie_4090"), ("--machine", "cloud_t4", "--nodes", 2, "--ranks", 4)):
+        done = run("crossovers", *arguments).passed()
+        check("not measured on GPUs" in done.out, done.story())
+        found = row.findall(done.out)
+        sizes = {}
+        for collective, size, *_ in found:
+            sizes.setdefault(collective, []).append(int(size))
+        check(list(sizes) == ["all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce"], done.story())
+        check(all(of == sorted(set(of)) and of[0] == 1 for of in sizes.values()), f"sizes are not rising from 1\n{done.story()}")
+        check(all(float(ratio) >= 1 for *_, ratio in found), f"gyre's choice is not its own best\n{done.story()}")
+        check(all(ours.startswith("ring") for collective, _, ours, *_ in found if collective != "all_reduce"), done.story())
+
+
 def wrong_input():
+    run("crossovers", "--machine", "dgx_h10").complains("dgx_h10", r"did you mean dgx_h100\?")
+    run("crossovers", "--ranks", 10, "--nodes", 3).complains("10 ranks", "3 nodes")
+    run("crossovers", "--constants", "/nowhere.json").complains("/nowhere.json")
     run("model", "--ranks", 10, "--nodes", 3).complains("--nodes 3", "10 ranks")
     run("model", "--ranks", 0).complains("--ranks")
     run("model", "-f", 1).complains("--stepfactor: Value 1")
@@ -76,4 +95,4 @@ def wrong_input():
 
 
 subjects([large_cluster_has_a_winner_for_every_size, sizes_as_asked, every_collective, explain_says_everything, constants_of_a_file,
-          wrong_input])
+          crossovers_of_every_machine, wrong_input])

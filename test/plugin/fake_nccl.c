@@ -1,40 +1,199 @@
-/* Plays a real NCCL, of a release that lacks most functions: says on stdout what it is asked. */
-#include <stdio.h>
-#include <stdlib.h>
+/* Plays a real NCCL, of a release that lacks many functions: says on stdout what it is asked, and does it on host memory, for few ranks and
+ * small buffers. Ranks are processes or threads that share a file in TEST_FAKE_FOLDER. As NCCL it answers when all ranks have come, runs a
+ * group at its end, and calls some of its own interface.
+ *
+ * TEST_FAKE_FAILS=1: the rank 1 of a communicator can't be made. */
+#define _GNU_SOURCE
+#include <sys/random.h>
 
-#include "plugin/abi/nccl_types.h"
+#include "test/plugin/fake_nccl_ranks.h"
 
 #define FAKE __attribute__((visibility("default")))
+#define SAY(...) (printf("NCCL: " __VA_ARGS__), puts(""), fflush(stdout))
+
+typedef struct {
+  uint64_t magic, number;
+} FakeId;
+static const uint64_t id_magic = 0x656b6166;
+static Comm* of(ncclComm_t comm) { return (Comm*)comm; }
+
+static _Thread_local int depth, calls, made;
+static _Thread_local Call group[MOST_CALLS];
+static _Thread_local struct {
+  ncclComm_t* at;
+  Comm* comm;
+} births[MOST_CALLS];
+
+/* Sends first, then of each communicator the first collective, the second, …, then what is received. */
+static void run_group(void) {
+  unsigned char done[MOST_CALLS] = {0};
+  for (int i = 0; i < calls; ++i)
+    if (group[i].kind == SEND) transfer(&group[i]);
+  for (int left = 1; left;) {
+    int round[MOST_CALLS], many = 0;
+    for (int i = 0; i < calls; ++i) {
+      int taken = group[i].kind != REDUCE || done[i];
+      for (int j = 0; j < many; ++j) taken |= group[round[j]].comm == group[i].comm;
+      if (!taken) round[many++] = i;
+    }
+    for (int j = 0; j < many; ++j) begin(&group[round[j]]);
+    for (int j = 0; j < many; ++j) finish(&group[round[j]]), done[round[j]] = 1;
+    left = many;
+  }
+  for (int i = 0; i < calls; ++i)
+    if (group[i].kind == RECEIVE) transfer(&group[i]);
+  calls = 0;
+}
+static ncclResult_t call(Call one) {
+  group[calls++] = one;
+  if (depth == 0) run_group();
+  return ncclSuccess;
+}
+
+static void arrive(void) {
+  for (int i = 0; i < made; ++i) show(births[i].comm, "", 1);
+  for (int i = 0; i < made; ++i) await_shown(births[i].comm), end(births[i].comm), *births[i].at = (ncclComm_t)births[i].comm;
+  made = 0;
+}
+static ncclResult_t birth(ncclComm_t* at, Comm* comm) {
+  births[made].at = at;
+  births[made++].comm = comm;
+  if (depth == 0) arrive();
+  const char* fails = getenv("TEST_FAKE_FAILS");
+  return fails != NULL && atoi(fails) == comm->rank ? ncclSystemError : ncclSuccess;
+}
 
 FAKE ncclResult_t ncclGetVersion(int* version) {
   *version = 21903;
-  puts("NCCL: ncclGetVersion");
+  SAY("ncclGetVersion");
   return ncclSuccess;
 }
 FAKE const char* ncclGetErrorString(ncclResult_t result) { return result == ncclSuccess ? "NCCL's own words" : "NCCL's error"; }
-FAKE const char* ncclGetLastError(void* comm) { return comm == NULL ? "" : "NCCL's last error"; }
+FAKE const char* ncclGetLastError(ncclComm_t comm) { return comm == NULL ? "" : "NCCL's last error"; }
+/* Of a release that nobody knows yet. */
+FAKE int ncclOfTomorrow(int day) { return day + 1; }
 
-typedef struct {
-  char internal[128];
-} FakeId;
-FAKE ncclResult_t ncclCommInitRank(void** comm, int ranks, FakeId id, int rank) {
-  *comm = (void*)0x4711;
-  printf("NCCL: ncclCommInitRank %d %d %d\n", ranks, id.internal[127], rank);
+FAKE ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
+  FakeId made_id = {id_magic, 0};
+  if (getrandom(&made_id.number, sizeof made_id.number, 0) < 0) return ncclSystemError;
+  memcpy(id, &made_id, sizeof made_id);
+  SAY("ncclGetUniqueId");
   return ncclSuccess;
 }
+static uint64_t number_of(const ncclUniqueId* id) {
+  FakeId given;
+  memcpy(&given, id, sizeof given);
+  return given.magic == id_magic ? given.number : (uint64_t)getpid();
+}
+FAKE ncclResult_t ncclCommInitRank(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank) {
+  SAY("ncclCommInitRank %d %d", ranks, rank);
+  return birth(comm, new_comm(number_of(&id), rank, ranks));
+}
+FAKE ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t* config) {
+  SAY("ncclCommInitRankConfig %d %d %d", ranks, rank, config == NULL ? 1 : config->blocking);
+  return birth(comm, new_comm(number_of(&id), rank, ranks));
+}
+FAKE ncclResult_t ncclGroupStart(void);
+FAKE ncclResult_t ncclGroupEnd(void);
+FAKE ncclResult_t ncclCommInitAll(ncclComm_t* comms, int ranks, const int* devices) {
+  (void)devices;
+  SAY("ncclCommInitAll %d", ranks);
+  ncclUniqueId id;
+  memset(&id, 0, sizeof id);
+  ncclGetUniqueId(&id); /* by way of whoever has put his own before it, as NCCL does */
+  if (id.internal[64] != 0) SAY("somebody has written into NCCL's own id");
+  ncclGroupStart();
+  for (int rank = 0; rank < ranks; ++rank) ncclCommInitRank(&comms[rank], ranks, id, rank);
+  return ncclGroupEnd();
+}
+FAKE ncclResult_t ncclCommSplit(ncclComm_t handle, int color, int key, ncclComm_t* child, ncclConfig_t* config) {
+  Comm* comm = of(handle);
+  (void)config;
+  SAY("ncclCommSplit %d %d", color, key);
+  const int mine[2] = {color, key};
+  int rank = 0, ranks = 0;
+  show(comm, mine, sizeof mine);
+  await_shown(comm);
+  for (int other = 0; other < comm->ranks; ++other) {
+    const int* theirs = (const int*)comm->shared->slots[other].data;
+    ranks += theirs[0] == color;
+    rank += theirs[0] == color && (theirs[1] < key || (theirs[1] == key && other < comm->rank));
+  }
+  end(comm);
+  const uint64_t number = comm->number + 1000 * ++comm->children + (uint64_t)color;
+  return color < 0 ? ncclSuccess : birth(child, new_comm(number, rank, ranks));
+}
+FAKE ncclResult_t ncclCommShrink(ncclComm_t handle, int* without, int count, ncclComm_t* rest, ncclConfig_t* config, int flags) {
+  Comm* comm = of(handle);
+  (void)config;
+  SAY("ncclCommShrink %d %d", count, flags);
+  int rank = comm->rank;
+  for (int i = 0; i < count; ++i) rank -= without[i] < comm->rank;
+  return birth(rest, new_comm(comm->number + 77, rank, comm->ranks - count));
+}
+FAKE ncclResult_t ncclCommCount(ncclComm_t handle, int* count) { return *count = of(handle)->ranks, ncclSuccess; }
+FAKE ncclResult_t ncclCommUserRank(ncclComm_t handle, int* rank) { return *rank = of(handle)->rank, ncclSuccess; }
+FAKE ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
+  (void)comm;
+  return *error = ncclSuccess, ncclSuccess;
+}
+static ncclResult_t drop(Comm* comm) {
+  munmap(comm->shared, sizeof *comm->shared);
+  free(comm);
+  return ncclSuccess;
+}
+FAKE ncclResult_t ncclCommDestroy(ncclComm_t handle) {
+  Comm* comm = of(handle);
+  SAY("ncclCommDestroy %d", comm->rank);
+  return drop(comm);
+}
+FAKE ncclResult_t ncclCommAbort(ncclComm_t handle) {
+  Comm* comm = of(handle);
+  SAY("ncclCommAbort %d", comm->rank);
+  return drop(comm);
+}
+
 FAKE ncclResult_t ncclGroupStart(void) {
-  puts("NCCL: ncclGroupStart");
+  SAY("ncclGroupStart");
+  ++depth;
   return ncclSuccess;
 }
 FAKE ncclResult_t ncclGroupEnd(void) {
-  puts("NCCL: ncclGroupEnd");
+  SAY("ncclGroupEnd");
+  if (depth == 0) return ncclInvalidUsage;
+  if (--depth == 0) run_group(), arrive();
   return ncclSuccess;
 }
-FAKE ncclResult_t ncclAllReduce(const void* input, void* output, size_t count, int type, int op, void* comm, void* stream) {
-  printf("NCCL: ncclAllReduce %d %zu %d %d %p %d\n", input == output, count, type, op, comm, stream == NULL);
+FAKE ncclResult_t ncclAllReduce(const void* input, void* output, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t handle,
+                                cudaStream_t stream) {
+  Comm* comm = of(handle);
+  SAY("ncclAllReduce %d %zu %d %d %d %d", input == output, count, (int)type, (int)op, comm->rank, stream == NULL);
+  if (count > 0 && input == NULL) return ncclInvalidArgument;
+  return call((Call){REDUCE, comm, input, output, count, (int)type, (int)op, 0});
+}
+FAKE ncclResult_t ncclSend(const void* input, size_t count, ncclDataType_t type, int peer, ncclComm_t handle, cudaStream_t stream) {
+  Comm* comm = of(handle);
+  (void)stream;
+  SAY("ncclSend %zu %d", count, peer);
+  return call((Call){SEND, comm, input, NULL, count, (int)type, 0, peer});
+}
+FAKE ncclResult_t ncclRecv(void* output, size_t count, ncclDataType_t type, int peer, ncclComm_t handle, cudaStream_t stream) {
+  Comm* comm = of(handle);
+  (void)stream;
+  SAY("ncclRecv %zu %d", count, peer);
+  return call((Call){RECEIVE, comm, NULL, output, count, (int)type, 0, peer});
+}
+FAKE ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataType_t type, ncclScalarResidence_t residence,
+                                           ncclComm_t handle) {
+  Comm* comm = of(handle);
+  SAY("ncclRedOpCreatePreMulSum %d %d", (int)type, (int)residence);
+  if (comm->made_sums == MOST_SUMS) return ncclInternalError;
+  memcpy(&comm->sums[comm->made_sums], scalar, sizeof(float));
+  *op = (ncclRedOp_t)(ncclNumOps + comm->made_sums++);
   return ncclSuccess;
 }
-FAKE ncclResult_t ncclCommDestroy(void* comm) {
-  printf("NCCL: ncclCommDestroy %p\n", comm);
+FAKE ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm) {
+  (void)comm;
+  SAY("ncclRedOpDestroy %d", (int)op);
   return ncclSuccess;
 }

@@ -24,6 +24,8 @@ class Communicator {
  public:
   /// Joins the other ranks and connects to them; blocks until all are there, at most the rendezvous' timeout.
   static Result<std::unique_ptr<Communicator>> create(const transport::Rendezvous&, const Config&);
+  /// The same of ranks that have joined and found that they want to; all of them call it.
+  static Result<std::unique_ptr<Communicator>> create(std::unique_ptr<transport::Bootstrap>, const Config&);
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
   ~Communicator();  ///< operations in flight end with it, here and on other ranks

@@ -49,6 +49,10 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const transport::Rend
       [&]() -> Result<std::unique_ptr<Communicator>> { return form(GYRE_TRY(transport::Bootstrap::join(rendezvous)), given); });
 }
 
+Result<std::unique_ptr<Communicator>> Communicator::create(std::unique_ptr<transport::Bootstrap> bootstrap, const Config& given) {
+  return while_others_move([&] { return form(std::move(bootstrap), given); });
+}
+
 Result<std::unique_ptr<Communicator>> Communicator::form(std::unique_ptr<transport::Bootstrap> bootstrap, const Config& given) {
   const auto facts = GYRE_TRY(exchange_facts(*bootstrap, given));
   const auto fitting = within_memory(suited(given, facts), facts);

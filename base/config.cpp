@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "base/text.h"
 
@@ -14,12 +15,25 @@ Error wrong(std::string_view name, std::string_view value, const std::string& hi
   return Error{Code::invalid_argument, fmt::format("{}={}: {}", name, value, hint)};
 }
 
+/// The first word that is none of the choices.
+std::optional<std::string_view> first_wrong(const Option<std::string>& option, std::string_view value) {
+  if (option.choices.empty() || (option.list && value.empty())) return std::nullopt;
+  for (size_t at = 0; at <= value.size();) {
+    const size_t end = option.list ? std::min(value.find(',', at), value.size()) : value.size();
+    const std::string_view word = value.substr(at, end - at);
+    if (std::find(option.choices.begin(), option.choices.end(), word) == option.choices.end()) return word;
+    at = end + 1;
+  }
+  return std::nullopt;
+}
+
 Status assign(Option<std::string>& option, std::string_view value) {
   const auto& choices = option.choices;
-  if (!choices.empty() && std::find(choices.begin(), choices.end(), value) == choices.end()) {
-    const std::string_view near = nearest(value, choices);
+  if (const auto word = first_wrong(option, value)) {
+    const std::string_view near = nearest(*word, choices);
     const std::string hint = near.empty() ? "" : fmt::format("; did you mean {}?", near);
-    return wrong(option.name, value, fmt::format("must be one of {}{}", fmt::join(choices, ", "), hint));
+    return wrong(option.name, value,
+                 fmt::format("must be {} {}{}", option.list ? "some, with commas, of" : "one of", fmt::join(choices, ", "), hint));
   }
   option.value = std::string(value);
   return {};

@@ -20,6 +20,7 @@ struct Option {
   T least{};                                ///< of numbers: the range, and what they must be a multiple of
   T most{};
   T multiple{};
+  bool list = false;  ///< of words: any of the choices, with commas
   std::string_view origin = "default";
 
   const T& operator*() const { return value; }
@@ -86,6 +87,17 @@ struct Config {
               "auto",
               "Where the buffers of such calls lie; auto: as CUDA's driver says, where the program has loaded it; host: in host memory.",
               {"auto", "host"}};
+  Word collectives{"GYRE_COLLECTIVES",
+                   "",
+                   "Collectives that gyre may take over from NCCL, under libgyre-nccl.so, with commas; default: none.",
+                   {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "alltoall", "gather", "scatter"},
+                   {},
+                   {},
+                   {},
+                   true};
+  Number min_bytes{"GYRE_MIN_BYTES", 0, "Least bytes (count times element) of a call that gyre takes over from NCCL.", {}, 0,
+                   size_t{1} << 60};
+  Number max_bytes{"GYRE_MAX_BYTES", 0, "Most bytes of such a call; 0: no bound.", {}, 0, size_t{1} << 60};
   Word hostid{"GYRE_HOSTID", "", "Ranks with equal text share a host; default: boot id and network namespace."};
   Word rank{"GYRE_RANK", "", "This process's rank, where no launcher says it; with GYRE_SIZE and GYRE_ROOT."};
   Word size{"GYRE_SIZE", "", "Number of ranks, where no launcher says it."};
@@ -134,7 +146,8 @@ struct Config {
         visit(self.explain);
     visit(self.hostid), visit(self.rank), visit(self.size), visit(self.root), visit(self.timeout), visit(self.deadline),
         visit(self.peer_timeout), visit(self.stats), visit(self.stats_seconds), visit(self.fallback), visit(self.ib_confirm),
-        visit(self.pinned_bytes), visit(self.tuner_file), visit(self.nccl), visit(self.device);
+        visit(self.pinned_bytes), visit(self.tuner_file), visit(self.nccl), visit(self.device), visit(self.collectives),
+        visit(self.min_bytes), visit(self.max_bytes);
   }
 };
 

@@ -108,20 +108,29 @@ void Comm::abort() {
 }
 
 ncclComm_t handle(Shared comm) {
-  [[maybe_unused]] static const int registered = std::atexit(say_goodbye);
-  Registry& registry = Registry::of_process();
-  const std::lock_guard lock(registry.mutex);
   auto* made = reinterpret_cast<ncclComm_t>(comm.get());
-  registry.comms.emplace(made, std::move(comm));
+  adopt(made, std::move(comm));
   return made;
 }
 
-Result<Shared> find(ncclComm_t handle) {
+void adopt(ncclComm_t by, Shared comm) {
+  [[maybe_unused]] static const int registered = std::atexit(say_goodbye);
+  Registry& registry = Registry::of_process();
+  const std::lock_guard lock(registry.mutex);
+  registry.comms.insert_or_assign(by, std::move(comm));
+}
+
+Shared look_up(ncclComm_t handle) {
   Registry& registry = Registry::of_process();
   const std::lock_guard lock(registry.mutex);
   const auto found = registry.comms.find(handle);
-  if (found == registry.comms.end()) return no_comm(handle);
-  return found->second;
+  return found == registry.comms.end() ? nullptr : found->second;
+}
+
+Result<Shared> find(ncclComm_t handle) {
+  auto found = look_up(handle);
+  if (found == nullptr) return no_comm(handle);
+  return found;
 }
 
 Result<Shared> find_made(ncclComm_t handle) {

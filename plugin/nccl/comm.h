@@ -75,7 +75,11 @@ using Shared = std::shared_ptr<Comm>;
 
 /// A handle for a communicator, until forget().
 ncclComm_t handle(Shared);
-/// Error: the handle is none.
+/// The same for one that goes by the handle of a real NCCL's communicator.
+void adopt(ncclComm_t, Shared);
+/// Null: the handle is none.
+Shared look_up(ncclComm_t);
+/// The same, which is an error then.
 Result<Shared> find(ncclComm_t);
 /// The same of one that was made and is not in progress.
 Result<Shared> find_made(ncclComm_t);

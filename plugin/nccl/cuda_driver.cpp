@@ -16,11 +16,17 @@ constexpr int success = 0;
 constexpr int memory_type = 2;  // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
 constexpr int is_managed = 8;   // CU_POINTER_ATTRIBUTE_IS_MANAGED
 constexpr unsigned device_memory = 2;
+constexpr unsigned without_timing = 2;  // CU_EVENT_DISABLE_TIMING
 
 struct Driver {
   int (*attribute)(void* data, int attribute, uintptr_t pointer);  // cuPointerGetAttribute
   int (*synchronize)(cudaStream_t);                                // cuStreamSynchronize
   int (*device)(int* device);                                      // cuCtxGetDevice
+  int (*capturing)(cudaStream_t, int* state);                      // cuStreamIsCapturing
+  int (*create_event)(void** event, unsigned flags);               // cuEventCreate
+  int (*record)(void* event, cudaStream_t);                        // cuEventRecord
+  int (*wait_event)(void* event);                                  // cuEventSynchronize
+  int (*destroy_event)(void* event);                               // cuEventDestroy_v2
 };
 std::atomic<const Driver*> driver{nullptr};
 
@@ -35,19 +41,26 @@ const Driver* open() {
   void* library = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
   static Driver found;
   const bool whole = library != nullptr && find(library, "cuPointerGetAttribute", found.attribute) &&
-                     find(library, "cuStreamSynchronize", found.synchronize) && find(library, "cuCtxGetDevice", found.device);
+                     find(library, "cuStreamSynchronize", found.synchronize) && find(library, "cuCtxGetDevice", found.device) &&
+                     find(library, "cuStreamIsCapturing", found.capturing) && find(library, "cuEventCreate", found.create_event) &&
+                     find(library, "cuEventRecord", found.record) && find(library, "cuEventSynchronize", found.wait_event) &&
+                     find(library, "cuEventDestroy_v2", found.destroy_event);
   return whole ? &found : nullptr;
 }
 
 }  // namespace
 
 void look(const Config& config) {
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
   if (*config.device == "host")
     driver = nullptr;
-  else if (!present())
-    driver = open();
+  else
+    look();
+}
+
+void look() {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  if (!present()) driver = open();
 }
 
 bool present() { return driver.load(std::memory_order_acquire) != nullptr; }
@@ -73,6 +86,35 @@ Status wait_for(cudaStream_t stream) {
   const int result = cuda->synchronize(stream);
   if (result == success || stream == nullptr) return {};  // the default stream of a thread that has no context is empty
   return Error{Code::cuda, fmt::format("cuStreamSynchronize: CUDA's error {}", result)};
+}
+
+bool captures(cudaStream_t stream) {
+  const Driver* cuda = driver.load(std::memory_order_acquire);
+  int state = 0;
+  return cuda != nullptr && stream != nullptr && (cuda->capturing(stream, &state) != success || state != 0);
+}
+
+Mark::~Mark() {
+  const Driver* cuda = driver.load(std::memory_order_acquire);
+  if (cuda != nullptr && event_ != nullptr) cuda->destroy_event(event_);
+}
+
+// An event is of one device, a stream may be of another.
+void Mark::set(cudaStream_t stream) {
+  const Driver* cuda = driver.load(std::memory_order_acquire);
+  if (cuda == nullptr || captures(stream)) return;
+  if (event_ == nullptr && cuda->create_event(&event_, without_timing) != success) event_ = nullptr;
+  is_set_ = event_ != nullptr && cuda->record(event_, stream) == success;
+  if (!is_set_) cuda->synchronize(stream);
+}
+
+Status Mark::wait() {
+  const Driver* cuda = driver.load(std::memory_order_acquire);
+  if (cuda == nullptr || !is_set_) return {};
+  const int result = cuda->wait_event(event_);
+  if (result != success) return Error{Code::cuda, fmt::format("cuEventSynchronize: CUDA's error {}", result)};
+  is_set_ = false;
+  return {};
 }
 
 }  // namespace gyre::plugin::nccl::cuda

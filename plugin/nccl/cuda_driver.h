@@ -8,6 +8,8 @@ namespace gyre::plugin::nccl::cuda {
 
 /// Looks for the driver; when communicators are made, which is after the program has chosen its device.
 void look(const Config&);
+/// The same where NCCL runs some of the calls, by streams that it shares with the program: whatever GYRE_DEVICE says.
+void look();
 bool present();
 /// That of this thread's context; 0: none.
 int current_device();
@@ -15,5 +17,24 @@ int current_device();
 bool on_gpu(const void*);
 /// Waits for what the stream has been given so far.
 Status wait_for(cudaStream_t);
+/// What the stream is given is not done, but kept for later.
+bool captures(cudaStream_t);
+
+/// A place in the order of a stream's work, which outlives the stream. Of one thread at a time.
+class Mark {
+ public:
+  Mark() = default;
+  Mark(const Mark&) = delete;
+  Mark& operator=(const Mark&) = delete;
+  ~Mark();
+  /// After what the stream has been given so far. Where that can't be kept it is waited for.
+  void set(cudaStream_t);
+  /// Until that is done.
+  Status wait();
+
+ private:
+  void* event_ = nullptr;
+  bool is_set_ = false;
+};
 
 }  // namespace gyre::plugin::nccl::cuda

@@ -29,6 +29,7 @@ void keep(std::string text) {
 }  // namespace
 
 const char* last_error() noexcept { return last.load(std::memory_order_acquire); }
+void forget_last_error() noexcept { last.store("", std::memory_order_release); }
 
 void start_log(const Config& config) {
   const auto& choices = config.log.choices;

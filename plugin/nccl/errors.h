@@ -9,6 +9,8 @@ namespace gyre::plugin::nccl {
 
 /// The text of the process's last error; empty: there was none. Stays valid.
 const char* last_error() noexcept;
+/// Somebody else's error was the last.
+void forget_last_error() noexcept;
 /// Lines from GYRE_LOG's level on are logged from now on.
 void start_log(const Config&);
 /// What a call that says more than success or an error returns, such as ncclInProgress.

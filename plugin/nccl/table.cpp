@@ -8,6 +8,7 @@
 #include "base/config.h"
 #include "base/log.h"
 #include "plugin/nccl/errors.h"
+#include "plugin/nccl/wrap.h"
 #include "plugin/net_log.h"
 
 namespace gyre::plugin::nccl {
@@ -68,7 +69,7 @@ Table choose() {
   void* real = config && *config->nccl == "auto" ? real_library() : nullptr;
   if (config) start_log(*config);
   log::info("NCCL's calls are answered by {}", real != nullptr ? "NCCL" : "gyre alone");
-  return real != nullptr ? table_of(real) : own_table;
+  return real != nullptr ? wrap::wrapped_table(table_of(real), *config) : own_table;
 }
 
 }  // namespace

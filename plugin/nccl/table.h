@@ -1,5 +1,5 @@
-// The functions behind the names that libgyre-nccl.so exports: NCCL's own where there is a real one, else gyre's, which stand alone. Chosen
-// at the first call, for the whole process. A further way (calls of a real NCCL's communicators that gyre takes over) is a table as well.
+// The functions behind the names that libgyre-nccl.so exports: NCCL's own where there is a real one, with gyre's before some (wrap.h), else
+// gyre's, which stand alone. Chosen at the first call, for the whole process.
 #pragma once
 #include "plugin/abi/nccl.h"
 

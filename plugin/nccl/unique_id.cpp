@@ -6,9 +6,11 @@
 #include <array>
 #include <charconv>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -28,14 +30,32 @@ struct Id {
 };
 static_assert(sizeof(Id) == sizeof(ncclUniqueId));
 
+/// The second half of an id that NCCL has made.
+struct Annex {
+  static constexpr std::array<char, 8> expected_magic{'g', 'y', 'r', 'e', '-', 'a', 't', '1'};
+  std::array<char, 8> magic = expected_magic;
+  uint64_t job = 0;
+  uint16_t port = 0;
+  std::array<char, 46> hosts{};  ///< with commas; ends in a zero
+};
+constexpr size_t annex_at = 64;
+static_assert(annex_at + sizeof(Annex) == sizeof(ncclUniqueId));
+
+std::optional<Annex> annex_of(const ncclUniqueId& id) {
+  Annex annex;
+  std::memcpy(&annex, id.internal + annex_at, sizeof annex);
+  const bool whole = annex.magic == Annex::expected_magic && annex.hosts.front() != '\0' && annex.hosts.back() == '\0' && annex.port != 0;
+  return whole ? std::optional(annex) : std::nullopt;
+}
+
 ncclUniqueId as_nccl(const Id& id) { return __builtin_bit_cast(ncclUniqueId, id); }
 
 /// As many of the hosts as there is room for.
-void put_hosts(Id& id, std::string_view hosts) {
-  const size_t room = id.hosts.size() - 1;
-  const size_t end = hosts.size() <= room ? hosts.size() : hosts.rfind(',', room);
+void put_hosts(std::span<char> room, std::string_view hosts) {
+  const size_t most = room.size() - 1;
+  const size_t end = hosts.size() <= most ? hosts.size() : hosts.rfind(',', most);
   hosts = hosts.substr(0, end == std::string_view::npos ? 0 : end);
-  std::copy(hosts.begin(), hosts.end(), id.hosts.begin());
+  std::copy(hosts.begin(), hosts.end(), room.begin());
 }
 
 Result<Id> given_id(std::string_view text) {
@@ -49,7 +69,7 @@ Result<Id> given_id(std::string_view text) {
   if (read.ec != std::errc() || read.ptr != text.data() + text.size() || id.port == 0 || host.size() >= id.hosts.size()) return wrong();
   id.given = 1;
   id.job = fnv1a(text);
-  put_hosts(id, host);
+  put_hosts(id.hosts, host);
   return id;
 }
 
@@ -62,12 +82,27 @@ struct Doors {
     static auto& doors = *new Doors;
     return doors;
   }
+  void keep(uint64_t job, transport::Door door) {
+    const std::lock_guard lock(mutex);
+    open.emplace(job, std::move(door));
+  }
   std::optional<transport::Door> take(uint64_t job) {
     const std::lock_guard lock(mutex);
     auto node = open.extract(job);
     return node.empty() ? std::nullopt : std::optional(std::move(node.mapped()));
   }
 };
+
+Error no_address() { return {Code::system, "this host has no network address, not even a loopback's"}; }
+
+/// Rank 0 meets the others at the door that was opened with the id.
+Status open_for_all(Meeting& at) {
+  auto door = Doors::of_process().take(at.rendezvous.job);
+  if (!door) return Error{Code::invalid_usage, "the unique id was made by another process than rank 0's, or was used before"};
+  at.door = *std::move(door);
+  at.rendezvous.listen_fd = at.door.fd.get();
+  return {};
+}
 
 }  // namespace
 
@@ -77,11 +112,9 @@ Result<ncclUniqueId> make_unique_id() {
   Id id;
   id.job = transport::random_number();
   id.port = door.port;
-  put_hosts(id, door.host);
-  if (id.hosts[0] == '\0') return Error{Code::system, "this host has no network address, not even a loopback's"};
-  Doors& doors = Doors::of_process();
-  const std::lock_guard lock(doors.mutex);
-  doors.open.emplace(id.job, std::move(door));
+  put_hosts(id.hosts, door.host);
+  if (id.hosts[0] == '\0') return no_address();
+  Doors::of_process().keep(id.job, std::move(door));
   return as_nccl(id);
 }
 
@@ -92,13 +125,40 @@ Result<Meeting> meeting(const ncclUniqueId& given, Rank rank, int ranks) {
   Meeting at{{rank, ranks, id.hosts.data(), id.port}, {}};
   at.rendezvous.job = id.job;
   if (id.given != 0 || rank != 0) return at;
-  auto door = Doors::of_process().take(id.job);
-  if (!door) return Error{Code::invalid_usage, "the unique id was made by another process than rank 0's, or was used before"};
-  at.door = *std::move(door);
-  at.rendezvous.listen_fd = at.door.fd.get();
+  GYRE_TRY(open_for_all(at));
   return at;
 }
 
 void close_door(const ncclUniqueId& id) { Doors::of_process().take(__builtin_bit_cast(Id, id).job); }
+
+Status add_meeting(ncclUniqueId& id) {
+  const char* const begin = id.internal + annex_at;
+  if (std::any_of(begin, begin + sizeof(Annex), [](char c) { return c != '\0'; }))
+    return Error{Code::invalid_usage, "this NCCL uses the bytes of its unique id in which gyre would say where ranks meet"};
+  auto door = GYRE_TRY(transport::open_wide_door());
+  Annex annex;
+  annex.job = transport::random_number();
+  annex.port = door.port;
+  put_hosts(annex.hosts, door.host);
+  if (annex.hosts[0] == '\0') return no_address();
+  Doors::of_process().keep(annex.job, std::move(door));
+  std::memcpy(id.internal + annex_at, &annex, sizeof annex);
+  return {};
+}
+
+bool has_meeting(const ncclUniqueId& id) { return annex_of(id).has_value(); }
+
+Result<Meeting> added_meeting(const ncclUniqueId& id, Rank rank, int ranks) {
+  const auto annex = annex_of(id);
+  if (!annex) return Error{Code::invalid_usage, "the unique id does not say where: the process that made it has no gyre that takes over"};
+  Meeting at{{rank, ranks, annex->hosts.data(), annex->port}, {}};
+  at.rendezvous.job = annex->job;
+  if (rank == 0) GYRE_TRY(open_for_all(at));
+  return at;
+}
+
+void close_added_door(const ncclUniqueId& id) {
+  if (const auto annex = annex_of(id)) Doors::of_process().take(annex->job);
+}
 
 }  // namespace gyre::plugin::nccl

@@ -21,4 +21,17 @@ Result<Meeting> meeting(const ncclUniqueId&, Rank rank, int ranks);
 /// Nobody will meet there.
 void close_door(const ncclUniqueId&);
 
+// Where NCCL has made the id: it uses the first bytes (a magic number, an address, a count: at most 64 bytes in 2.6 to 2.30; what older
+// ones use of the rest is not zero), and its ranks do no more with the others than to hash them, alike. So there gyre says where its ranks
+// meet:
+//
+//   | 64 bytes of NCCL's | "gyre-at1" | u64 job | u16 port | addresses with commas, to the end, which is 0 |
+
+/// Opens a door and writes where it is. Error, and the id stays as it is: those bytes are not all zero.
+Status add_meeting(ncclUniqueId&);
+bool has_meeting(const ncclUniqueId&);
+/// As meeting().
+Result<Meeting> added_meeting(const ncclUniqueId&, Rank rank, int ranks);
+void close_added_door(const ncclUniqueId&);
+
 }  // namespace gyre::plugin::nccl

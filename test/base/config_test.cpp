@@ -33,7 +33,7 @@ std::vector<Trial> trials() {
       trial.wrong = {"many", "-1", "", std::to_string(option.most + 1), std::to_string(option.least - 1)};
     } else if (!option.choices.empty()) {
       trial.right = option.choices.back();
-      trial.wrong = {"nonsense", "", fmt::format("{} ", option.choices.back())};
+      trial.wrong = {"nonsense", option.list ? "," : "", fmt::format("{} ", option.choices.back())};
     }
     all.push_back(trial);
   });
@@ -83,6 +83,15 @@ TEST_CASE("a wrong choice is told all right ones and the nearest") {
         "one_shot, two_shot, pat; did you mean ring?");
   CHECK(error_of({"GYRE_WAIT=slep"}) == "GYRE_WAIT=slep: must be one of auto, spin, yield, sleep; did you mean sleep?");
   CHECK(error_of({"GYRE_LOG=everything"}) == "GYRE_LOG=everything: must be one of error, warn, info, debug");
+}
+
+TEST_CASE("a list has any of the words, and the wrong one is told") {
+  CHECK(*Config::from({})->collectives == "");
+  CHECK(*Config::from({"GYRE_COLLECTIVES="})->collectives == "");
+  CHECK(*Config::from({"GYRE_COLLECTIVES=broadcast,all_reduce"})->collectives == "broadcast,all_reduce");
+  CHECK(error_of({"GYRE_COLLECTIVES=all_reduce,redcue"}) ==
+        "GYRE_COLLECTIVES=all_reduce,redcue: must be some, with commas, of all_reduce, reduce_scatter, all_gather, broadcast, reduce, "
+        "alltoall, gather, scatter; did you mean reduce?");
 }
 
 TEST_CASE("what is no number is told what one looks like") {

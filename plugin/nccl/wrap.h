@@ -1,0 +1,17 @@
+// NCCL's interface where there is a real NCCL: its communicators, its calls, and gyre before those that it may take over
+// (GYRE_COLLECTIVES).
+#pragma once
+#include "base/config.h"
+#include "plugin/nccl/table.h"
+
+namespace gyre::plugin::nccl::wrap {
+
+/// NCCL's functions, and gyre's before some: where nothing is to be taken over, only before those that make communicators, so that ranks
+/// that would take over learn at once that this one does not.
+Table wrapped_table(const Table& real, const Config&);
+
+#define GYRE_FUNCTION(result, name, parameters, arguments) result name parameters noexcept;
+NCCL_FUNCTIONS(GYRE_FUNCTION)  // those that are NCCL's as they are have no body
+#undef GYRE_FUNCTION
+
+}  // namespace gyre::plugin::nccl::wrap

@@ -1,0 +1,77 @@
+#include "plugin/nccl/wrap_comm.h"
+
+#include <algorithm>
+#include <bit>
+#include <exception>
+#include <thread>
+
+#include "base/log.h"
+
+namespace gyre::plugin::nccl::wrap {
+namespace {
+
+constexpr std::chrono::hours for_ever{24 * 365};
+
+}  // namespace
+
+Result<bool> Beside::agree(bool willing) {
+  const uint8_t mine = willing ? 1 : 0;
+  uint8_t all = 0;
+  GYRE_TRY(engine().run({Collective::all_reduce, 1, DataType::uint8, ReduceOp::min, 0, 0}, &mine, &all));
+  return all == 1;
+}
+
+// By a thread, since a call that NCCL runs must not wait for the other ranks here, nor they for what NCCL does meanwhile on this one.
+void Beside::decline(const std::shared_ptr<Beside>& comm, size_t calls) {
+  {
+    const std::lock_guard lock(comm->mutex_);
+    comm->declined_ += calls;
+    if (comm->telling_ || !comm->begin_call(false)) return;
+    comm->telling_ = true;
+  }
+  try {
+    std::thread([comm] { comm->tell_declined(); }).detach();
+  } catch (const std::exception&) {
+    comm->tell_declined();
+  }
+}
+
+void Beside::tell_declined() {
+  for (bool lives = true;;) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (declined_ == 0 || !lives) {
+        declined_ = 0;
+        telling_ = false;
+        return end_call(ncclSuccess);  // what has failed, if anything, the engine knows
+      }
+      --declined_;
+    }
+    try {
+      lives = static_cast<bool>(agree(false));
+    } catch (const std::exception&) {
+      lives = false;
+    }
+  }
+}
+
+void Beside::wait_for_declined() { wait_until_idle(for_ever); }
+
+void Beside::say(const engine::Call& call, std::string_view who, std::string_view why) {
+  if (!log::enabled(log::Level::info)) return;
+  const size_t bytes = call.count * size_of(call.type);
+  const uint64_t bit = uint64_t{1} << std::min<int>(static_cast<int>(std::bit_width(bytes)), 63);
+  uint64_t& said = said_[static_cast<size_t>(call.collective)];
+  if ((said & bit) != 0) return;
+  said |= bit;
+  log::info("rank {} of {}: {} of about {} bytes by {}{}{}", rank, size, name(call.collective), bytes, who, why.empty() ? "" : ": ", why);
+}
+
+std::shared_ptr<Beside> beside(ncclComm_t comm) { return std::static_pointer_cast<Beside>(look_up(comm)); }
+
+std::shared_ptr<Beside> take_beside(ncclComm_t comm) {
+  auto found = forget(comm);
+  return found ? std::static_pointer_cast<Beside>(*std::move(found)) : nullptr;
+}
+
+}  // namespace gyre::plugin::nccl::wrap

@@ -1,0 +1,210 @@
+// NCCL's functions that make, end and ask communicators, where gyre has some beside NCCL's.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "base/log.h"
+#include "plugin/nccl/config.h"
+#include "plugin/nccl/wrap.h"
+#include "plugin/nccl/wrap_group.h"
+#include "plugin/nccl/wrap_real.h"
+#include "transport/control.h"
+
+namespace gyre::plugin::nccl {
+namespace {
+
+using wrap::Birth;
+using wrap::call_real;
+using wrap::Engine;
+
+constexpr int first_unknown_nccl = 23100;  // releases whose unique ids are not known yet
+constexpr std::chrono::milliseconds end_limit{2000};
+
+bool blocks(const ncclConfig_t* given) {
+  const auto chosen = settings(given);
+  return chosen && chosen->blocking;
+}
+
+std::string who(Rank rank, int ranks) { return fmt::format("rank {} of {}", rank, ranks); }
+
+const char* const not_blocking = "it does not block, which gyre does not do beside NCCL yet";
+
+/// Of ranks that each bring the unique id.
+std::vector<Birth> birth(ncclComm_t* made, int ranks, int rank, const ncclUniqueId& id, const ncclConfig_t* given) {
+  const bool asked = wrap::rules().any() || has_meeting(id);
+  if (made == nullptr || ranks < 2 || rank < 0 || rank >= ranks || !asked) {
+    close_added_door(id);
+    return {};
+  }
+  const bool blocking = blocks(given);
+  const auto make = [=](ncclResult_t by_nccl) -> Result<Engine> {
+    if (by_nccl != ncclSuccess) return close_added_door(id), Engine();
+    return wrap::meet(GYRE_TRY(added_meeting(id, rank, ranks)));
+  };
+  const auto refuse = [=](ncclResult_t) -> Result<Engine> {
+    close_added_door(id);
+    return Error{Code::invalid_usage, not_blocking};
+  };
+  if (blocking) return {{who(rank, ranks), made, make}};
+  return {{who(rank, ranks), made, refuse}};
+}
+
+/// Of ranks that are all of this process.
+std::vector<Birth> births(ncclComm_t* comms, int ranks) {
+  if (!wrap::rules().any() || comms == nullptr || ranks < 2) return {};
+  auto door = transport::open_door();
+  if (!door) return {};
+  const auto shared = std::make_shared<transport::Door>(*std::move(door));
+  const uint64_t job = transport::random_number();
+  std::vector<Birth> all;
+  for (int rank = 0; rank < ranks; ++rank) {
+    all.push_back({who(rank, ranks), comms + rank, [=](ncclResult_t by_nccl) -> Result<Engine> {
+                     if (by_nccl != ncclSuccess) return Engine();
+                     Meeting at{shared->rendezvous(rank, ranks), {}};
+                     at.rendezvous.job = job;
+                     return wrap::meet(at);
+                   }});
+  }
+  return all;
+}
+
+/// A wrong argument is an error of this rank's alone, of which NCCL tells the others nothing.
+bool all_have_asked(ncclResult_t by_nccl) { return by_nccl != ncclInvalidArgument && by_nccl != ncclInvalidUsage; }
+
+}  // namespace
+
+namespace wrap {
+
+// Releases 2.13 to 2.22 leave those bytes as they were that they don't use.
+ncclResult_t ncclGetUniqueId(ncclUniqueId* id) noexcept {
+  return answer("ncclGetUniqueId", [&]() -> Result<ncclResult_t> {
+    if (id != nullptr) std::memset(id, 0, sizeof *id);
+    const ncclResult_t result = call_real<&Table::ncclGetUniqueId>(id);
+    if (result != ncclSuccess || id == nullptr) return result;
+    int version = 0;
+    const char* given = std::getenv("NCCL_COMM_ID");
+    if (given != nullptr && *given != '\0') {
+      log::warn("NCCL_COMM_ID leaves no room for gyre to say where its ranks meet: NCCL runs all calls");
+    } else if (call_real<&Table::ncclGetVersion>(&version) != ncclSuccess || version >= first_unknown_nccl) {
+      log::warn("gyre does not know what NCCL {} has in its unique ids: NCCL runs all calls", version);
+    } else if (const Status added = add_meeting(*id); !added) {
+      log::warn("{}: NCCL runs all calls", added.error().what);
+    }
+    return result;
+  });
+}
+
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t* config) noexcept {
+  return answer("ncclCommInitRankConfig", [&]() -> Result<ncclResult_t> {
+    const auto result =
+        GYRE_TRY(pass(nullptr, nullptr, [&] { return call_real<&Table::ncclCommInitRankConfig>(comm, ranks, id, rank, config); }));
+    return formed(result, birth(comm, ranks, rank, id, config));
+  });
+}
+
+ncclResult_t ncclCommInitRank(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank) noexcept {
+  return answer("ncclCommInitRank", [&]() -> Result<ncclResult_t> {
+    const auto result = GYRE_TRY(pass(nullptr, nullptr, [&] { return call_real<&Table::ncclCommInitRank>(comm, ranks, id, rank); }));
+    return formed(result, birth(comm, ranks, rank, id, nullptr));
+  });
+}
+
+// gyre's ranks meet at the first id.
+ncclResult_t ncclCommInitRankScalable(ncclComm_t* comm, int ranks, int rank, int count, ncclUniqueId* ids, ncclConfig_t* config) noexcept {
+  return answer("ncclCommInitRankScalable", [&]() -> Result<ncclResult_t> {
+    const auto result = GYRE_TRY(
+        pass(nullptr, nullptr, [&] { return call_real<&Table::ncclCommInitRankScalable>(comm, ranks, rank, count, ids, config); }));
+    if (ids == nullptr || count < 1) return result;
+    for (int i = 1; i < count; ++i) close_added_door(ids[i]);
+    return formed(result, birth(comm, ranks, rank, ids[0], config));
+  });
+}
+
+ncclResult_t ncclCommInitAll(ncclComm_t* comms, int ranks, const int* devices) noexcept {
+  return answer("ncclCommInitAll", [&]() -> Result<ncclResult_t> {
+    const auto result = GYRE_TRY(pass(nullptr, nullptr, [&] { return call_real<&Table::ncclCommInitAll>(comms, ranks, devices); }));
+    return formed(result, births(comms, ranks));
+  });
+}
+
+ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* made, ncclConfig_t* config) noexcept {
+  return answer("ncclCommSplit", [&]() -> Result<ncclResult_t> {
+    const auto parent = beside(comm);
+    const std::string refusal = blocks(config) ? "" : not_blocking;
+    const auto result = GYRE_TRY(pass(nullptr, nullptr, [&] { return call_real<&Table::ncclCommSplit>(comm, color, key, made, config); }));
+    if (parent == nullptr || made == nullptr) return result;
+    return formed(result, {{who(parent->rank, parent->size) + ", split", made, [=](ncclResult_t by_nccl) -> Result<Engine> {
+                              if (!all_have_asked(by_nccl)) return Engine();
+                              return split(*parent, color, key, made, by_nccl == ncclSuccess ? refusal : "NCCL could not make it");
+                            }}});
+  });
+}
+
+ncclResult_t ncclCommShrink(ncclComm_t comm, int* without, int count, ncclComm_t* made, ncclConfig_t* config, int flags) noexcept {
+  return answer("ncclCommShrink", [&]() -> Result<ncclResult_t> {
+    const auto parent = beside(comm);
+    const std::vector<Rank> left_out(without, without + (without == nullptr ? 0 : std::max(count, 0)));
+    if (parent != nullptr && flags == NCCL_SHRINK_ABORT) parent->interrupt();
+    const auto result =
+        GYRE_TRY(pass(nullptr, nullptr, [&] { return call_real<&Table::ncclCommShrink>(comm, without, count, made, config, flags); }));
+    if (parent == nullptr || made == nullptr || !blocks(config)) return result;
+    return formed(result, {{who(parent->rank, parent->size) + ", shrunk", made, [=](ncclResult_t by_nccl) -> Result<Engine> {
+                              if (by_nccl != ncclSuccess) return Engine();
+                              return shrink(*parent, left_out, made);
+                            }}});
+  });
+}
+
+ncclResult_t ncclCommGrow(ncclComm_t comm, int ranks, const ncclUniqueId* id, int rank, ncclComm_t* made, ncclConfig_t* config) noexcept {
+  return answer("ncclCommGrow", [&] {
+    return pass(nullptr, nullptr, [=] { return call_real<&Table::ncclCommGrow>(comm, ranks, id, rank, made, config); });
+  });
+}
+
+// By NCCL first, which waits for what is under way; its handle may come again at once, so gyre forgets it before.
+ncclResult_t ncclCommDestroy(ncclComm_t comm) noexcept {
+  return answer("ncclCommDestroy", [&]() -> Result<ncclResult_t> {
+    const auto ended = take_beside(comm);
+    const ncclResult_t result = call_real<&Table::ncclCommDestroy>(comm);
+    if (ended != nullptr && !ended->wait_until_idle(end_limit)) ended->abort();
+    return result;
+  });
+}
+
+ncclResult_t ncclCommAbort(ncclComm_t comm) noexcept {
+  return answer("ncclCommAbort", [&]() -> Result<ncclResult_t> {
+    const auto ended = take_beside(comm);
+    if (ended != nullptr) ended->abort();
+    const ncclResult_t result = call_real<&Table::ncclCommAbort>(comm);
+    if (ended != nullptr) ended->wait_until_idle(end_limit);
+    return result;
+  });
+}
+
+ncclResult_t ncclCommRevoke(ncclComm_t comm, int flags) noexcept {
+  return answer("ncclCommRevoke", [&]() -> Result<ncclResult_t> {
+    if (const auto revoked = beside(comm)) revoked->interrupt();
+    return call_real<&Table::ncclCommRevoke>(comm, flags);
+  });
+}
+
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) noexcept {
+  return answer("ncclCommGetAsyncError", [&]() -> Result<ncclResult_t> {
+    const ncclResult_t result = call_real<&Table::ncclCommGetAsyncError>(comm, error);
+    const auto asked = result == ncclSuccess && *error == ncclSuccess ? beside(comm) : nullptr;
+    if (asked != nullptr) *error = asked->state();
+    return result;
+  });
+}
+
+const char* ncclGetLastError(ncclComm_t comm) noexcept {
+  const char* own = last_error();
+  return *own != '\0' ? own : call_real<&Table::ncclGetLastError>(comm);
+}
+
+}  // namespace wrap
+}  // namespace gyre::plugin::nccl

@@ -1,0 +1,40 @@
+// How gyre's communicators come to be beside NCCL's. When NCCL has made one on this rank, all ranks have asked for it, so that they need
+// not wait long for each other. They meet by gyre's own bootstrap, never by a collective of NCCL's:
+//
+//   NCCL has made it ─> join ─> all say: version, options, memory ─> connect ─> all say: made ─> gyre's is beside it
+//                        │                        │                     │              │
+//                        └── a rank stays away, differs, fails: ────────┴──────────────┴──> NCCL's alone, on all ranks
+//
+// Nobody takes a call over who has not heard of all that they made it. A rank that loses the others while it waits for that word gives up
+// loudly: those that have heard it get an error of their next call, and do not wait.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "plugin/nccl/unique_id.h"
+#include "plugin/nccl/wrap_comm.h"
+
+namespace gyre::plugin::nccl::wrap {
+
+using Engine = std::unique_ptr<engine::Communicator>;
+
+/// A communicator that NCCL makes on this rank.
+struct Birth {
+  std::string who;   ///< for what is logged: which rank of which communicator
+  ncclComm_t* made;  ///< where NCCL puts it
+  /// gyre's, or why there is none; null: this rank is in none. `by_nccl`: what NCCL has made of its own here.
+  std::function<Result<Engine>(ncclResult_t by_nccl)> make;
+};
+
+/// All at the same time, since several ranks of a communicator may be this thread's. What fails is logged.
+void form(const std::vector<Birth>&, ncclResult_t by_nccl) noexcept;
+
+/// Of ranks that meet there.
+Result<Engine> meet(const Meeting&);
+/// Of the parent's ranks. `refusal`: why this rank wants none; empty: it does.
+Result<Engine> split(Beside& parent, int color, int key, const ncclComm_t* made, const std::string& refusal);
+Result<Engine> shrink(Beside& parent, const std::vector<Rank>& without, const ncclComm_t* made);
+
+}  // namespace gyre::plugin::nccl::wrap

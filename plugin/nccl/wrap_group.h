@@ -1,0 +1,39 @@
+// Calls on their way to NCCL or to gyre, alone or in a group. A group of nothing but calls that gyre may run, on one communicator, is held
+// back until its end, and gyre's; with the first call of another kind the whole group is NCCL's, and those held back are given to it, in
+// order.
+//
+//   may be gyre's ──> alone, or held to the end of its group ──> all ranks agree? ──yes──> gyre, after what NCCL has of this communicator
+//        └─ in a group with others, or this rank can't: ─────────────────┴──no──> NCCL
+//
+// What gyre runs is done when the call, or the end of its group, returns.
+#pragma once
+#include <functional>
+#include <vector>
+
+#include "plugin/nccl/group.h"
+#include "plugin/nccl/wrap_forming.h"
+
+namespace gyre::plugin::nccl::wrap {
+
+using Forward = std::function<ncclResult_t()>;
+
+/// A call that gyre may run by its rules, which are the same on all ranks.
+struct Issued {
+  std::shared_ptr<Beside> comm;
+  Operation operation;
+  const char* unwilling;  ///< why this rank gives it to NCCL; null: it does not
+  Forward forward;        ///< gives it to NCCL
+};
+
+Result<ncclResult_t> issue(Issued);
+/// Any other call that a group records. `comm`: null, or gyre's beside NCCL's, of which this is on that stream.
+Result<ncclResult_t> pass(const std::shared_ptr<Beside>& comm, cudaStream_t, const Forward&);
+/// After NCCL has answered a call that makes these: gyre's are made now, or, in a group, at its end.
+ncclResult_t formed(ncclResult_t by_nccl, std::vector<Birth>);
+
+ncclResult_t start_group();
+Result<ncclResult_t> end_group();
+/// The group ends, but nothing of it is run.
+ncclResult_t simulate_group(ncclSimInfo_t*);
+
+}  // namespace gyre::plugin::nccl::wrap

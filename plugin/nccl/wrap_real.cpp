@@ -1,0 +1,29 @@
+#include "plugin/nccl/wrap_real.h"
+
+#include <optional>
+
+namespace gyre::plugin::nccl::wrap {
+namespace {
+
+struct Setting {
+  Table real;
+  Config config;
+  Rules rules;
+};
+
+// Never destroyed: threads may call while the process ends.
+std::optional<Setting>& setting() {
+  static auto& only = *new std::optional<Setting>;
+  return only;
+}
+
+}  // namespace
+
+thread_local int Inside::depth = 0;
+
+void set_up(const Table& real, const Config& config) { setting() = Setting{real, config, Rules::of(config)}; }
+const Table& real() { return setting()->real; }
+const Config& config() { return setting()->config; }
+const Rules& rules() { return setting()->rules; }
+
+}  // namespace gyre::plugin::nccl::wrap

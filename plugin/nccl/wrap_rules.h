@@ -1,0 +1,30 @@
+// Which calls gyre may take over from NCCL. Decided only by what is equal on all ranks: the options, of which the ranks have told each
+// other, and the call.
+#pragma once
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/config.h"
+#include "engine/arguments.h"
+
+namespace gyre::plugin::nccl::wrap {
+
+struct Rules {
+  std::array<bool, collective_count> taken{};
+  size_t least_bytes = 0;
+  size_t most_bytes = SIZE_MAX;
+
+  static Rules of(const Config&);
+  bool any() const;
+  /// Why NCCL runs the call; empty: gyre may.
+  std::string_view why_not(const engine::Call&, int ranks) const;
+};
+
+/// What a rank says to the vote: its version of gyre, its options, where its buffers lie.
+std::string ballot(const Config&, bool buffers_on_gpu);
+/// By rank. Why gyre takes nothing over, the same on all ranks; empty: they agree.
+std::string objection(const std::vector<std::string>& ballots);
+
+}  // namespace gyre::plugin::nccl::wrap

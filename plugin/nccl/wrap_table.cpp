@@ -1,0 +1,71 @@
+#include "plugin/nccl/wrap.h"
+#include "plugin/nccl/wrap_real.h"
+
+namespace gyre::plugin::nccl::wrap {
+namespace {
+
+// NCCL's ranks wait for each other for ever; gyre's meet when NCCL's have.
+constexpr size_t vote_limit_s = 10;
+
+#define GYRE_PASSED(result, name, parameters, arguments) &Passed<&Table::name>::call,
+constexpr Table passed_table{NCCL_FUNCTIONS(GYRE_PASSED)};
+#undef GYRE_PASSED
+
+#define GYRE_WRAP(name) table.name = &Wrapped<&Table::name, &wrap::name>::call
+
+void wrap_making(Table& table) {
+  GYRE_WRAP(ncclCommInitRank);
+  GYRE_WRAP(ncclCommInitRankConfig);
+  GYRE_WRAP(ncclCommInitRankScalable);
+}
+
+void wrap_all(Table& table) {
+  table = passed_table;
+  wrap_making(table);
+  GYRE_WRAP(ncclGetUniqueId);
+  GYRE_WRAP(ncclCommInitAll);
+  GYRE_WRAP(ncclCommSplit);
+  GYRE_WRAP(ncclCommShrink);
+  GYRE_WRAP(ncclCommGrow);
+  GYRE_WRAP(ncclCommDestroy);
+  GYRE_WRAP(ncclCommAbort);
+  GYRE_WRAP(ncclCommRevoke);
+  GYRE_WRAP(ncclCommGetAsyncError);
+  GYRE_WRAP(ncclGetLastError);
+  GYRE_WRAP(ncclAllReduce);
+  GYRE_WRAP(ncclReduceScatter);
+  GYRE_WRAP(ncclReduce);
+  GYRE_WRAP(ncclBroadcast);
+  GYRE_WRAP(ncclBcast);
+  GYRE_WRAP(ncclAllGather);
+  GYRE_WRAP(ncclAlltoAll);
+  GYRE_WRAP(ncclGather);
+  GYRE_WRAP(ncclScatter);
+  GYRE_WRAP(ncclSend);
+  GYRE_WRAP(ncclRecv);
+  GYRE_WRAP(ncclPutSignal);
+  GYRE_WRAP(ncclSignal);
+  GYRE_WRAP(ncclWaitSignal);
+  GYRE_WRAP(ncclGroupStart);
+  GYRE_WRAP(ncclGroupEnd);
+  GYRE_WRAP(ncclGroupSimulateEnd);
+  GYRE_WRAP(ncclRedOpCreatePreMulSum);
+  GYRE_WRAP(ncclRedOpDestroy);
+}
+#undef GYRE_WRAP
+
+}  // namespace
+
+Table wrapped_table(const Table& real, const Config& given) {
+  Config config = given;
+  if (config.timeout.origin == "default") config.timeout.value = vote_limit_s;
+  set_up(real, config);
+  Table table = real;
+  if (rules().any())
+    wrap_all(table);
+  else
+    wrap_making(table);
+  return table;
+}
+
+}  // namespace gyre::plugin::nccl::wrap

@@ -1,0 +1,226 @@
+/* A rank of a program for NCCL that runs with a real NCCL (a fake one) and gyre before it. What the fake says of itself on stdout shows
+ * what came to NCCL; lines that begin with -- say what the program does next.
+ *
+ *     nccl-wrap-program STORY RANK RANKS FILE */
+#define _DEFAULT_SOURCE /* usleep, clock_gettime */
+#include <pthread.h>
+#include <signal.h>
+
+#include "test/plugin/nccl_program.h"
+
+int ncclOfTomorrow(int day) __attribute__((weak)); /* of no release that gyre knows */
+
+enum { LARGE = 1000, SMALL = 1 };
+
+static void step(const char* name) { printf("-- %s\n", name), fflush(stdout); }
+
+static ncclComm_t join(void) {
+  ncclComm_t comm = NULL;
+  const double begin = seconds();
+  MUST(ncclCommInitRank(&comm, ranks, share_id(), rank));
+  printf("joined in %.3f\n", seconds() - begin);
+  return comm;
+}
+
+static void check_sum(const float* out, size_t count, float factor) {
+  const float total = factor * (float)(ranks * (ranks + 1) / 2);
+  for (size_t i = 0; i < count; ++i) EXPECT(out[i] == total * element(0, i), "sum of %zu, element %zu: %g", count, i, (double)out[i]);
+}
+
+static void sum(ncclComm_t comm, size_t count) {
+  float in[LARGE], out[LARGE] = {0};
+  fill(in, count);
+  MUST(ncclAllReduce(in, out, count, ncclFloat32, ncclSum, comm, NULL));
+  check_sum(out, count, 1);
+}
+
+static void premultiplied(ncclComm_t comm) {
+  float in[LARGE], out[LARGE] = {0}, three = 3;
+  ncclRedOp_t op = ncclSum;
+  fill(in, LARGE);
+  MUST(ncclRedOpCreatePreMulSum(&op, &three, ncclFloat32, ncclScalarHostImmediate, comm));
+  three = 4;
+  MUST(ncclAllReduce(in, out, LARGE, ncclFloat32, op, comm, NULL));
+  check_sum(out, LARGE, 3);
+  MUST(ncclRedOpDestroy(op, comm));
+}
+
+/* Two sums, of these sizes. */
+static void group(ncclComm_t comm, size_t first, size_t second) {
+  float in[LARGE], out[LARGE] = {0}, in_place[LARGE];
+  fill(in, LARGE);
+  fill(in_place, LARGE);
+  MUST(ncclGroupStart());
+  MUST(ncclAllReduce(in, out, first, ncclFloat32, ncclSum, comm, NULL));
+  MUST(ncclAllReduce(in_place, in_place, second, ncclFloat32, ncclSum, comm, NULL));
+  MUST(ncclGroupEnd());
+  check_sum(out, first, 1);
+  check_sum(in_place, second, 1);
+}
+
+/* Rank 0 sends to rank 1 in the group of a sum; the others have no group. */
+static void mixed(ncclComm_t comm) {
+  float in[LARGE], out[LARGE] = {0}, message = 0;
+  fill(in, LARGE);
+  if (rank < 2) MUST(ncclGroupStart());
+  MUST(ncclAllReduce(in, out, LARGE, ncclFloat32, ncclSum, comm, NULL));
+  if (rank == 0) MUST(ncclSend(&in[5], 1, ncclFloat32, 1, comm, NULL));
+  if (rank == 1) MUST(ncclRecv(&message, 1, ncclFloat32, 0, comm, NULL));
+  if (rank < 2) MUST(ncclGroupEnd());
+  check_sum(out, LARGE, 1);
+  EXPECT(rank != 1 || message == element(0, 5), "%g", (double)message);
+}
+
+static void takes(void) {
+  ncclComm_t comm = join();
+  float out[LARGE];
+  step("small"), sum(comm, SMALL);
+  step("large"), sum(comm, LARGE);
+  step("premultiplied"), premultiplied(comm);
+  step("group"), group(comm, LARGE, LARGE / 2);
+  step("group with a small one"), group(comm, LARGE, SMALL);
+  step("group with a small one first"), group(comm, SMALL, LARGE);
+  step("mixed"), mixed(comm);
+  step("wrong");
+  EXPECT(ncclAllReduce(NULL, out, LARGE, ncclFloat32, ncclSum, comm, NULL) == ncclInvalidArgument, "a sum of NULL");
+  EXPECT(strcmp(ncclGetLastError(comm), "NCCL's last error") == 0, "%s", ncclGetLastError(comm));
+  step("large again"), sum(comm, LARGE);
+  ncclResult_t state = ncclInternalError;
+  MUST(ncclCommGetAsyncError(comm, &state));
+  EXPECT(state == ncclSuccess, "%d", (int)state);
+  EXPECT(ncclOfTomorrow != NULL && ncclOfTomorrow(1) == 2, "a later function");
+  step("end");
+  MUST(ncclCommDestroy(comm));
+}
+
+/* Whoever runs it, and whatever the others have. */
+static void plain(void) {
+  ncclComm_t comm = join();
+  step("large"), sum(comm, LARGE);
+  step("end");
+  MUST(ncclCommDestroy(comm));
+}
+
+static void does_not_block(void) {
+  ncclConfig_t config;
+  memset(&config, 0, sizeof config);
+  config.size = 24; /* as of 2.14 */
+  config.magic = NCCL_CONFIG_MAGIC;
+  config.version = 21400;
+  ncclComm_t comm = NULL;
+  MUST(ncclCommInitRankConfig(&comm, ranks, share_id(), rank, &config));
+  step("large"), sum(comm, LARGE);
+  step("end");
+  MUST(ncclCommDestroy(comm));
+}
+
+static void parts(void) {
+  ncclComm_t comm = join(), half = NULL, none = NULL, rest = NULL;
+  MUST(ncclCommSplit(comm, rank % 2, -rank, &half, NULL));
+  step("half");
+  float value = (float)rank, total = 0, expected = 0;
+  for (int r = rank % 2; r < ranks; r += 2) expected += (float)r;
+  MUST(ncclAllReduce(&value, &total, 1, ncclFloat32, ncclSum, half, NULL));
+  EXPECT(total == expected, "%g in place of %g", (double)total, (double)expected);
+  step("none");
+  MUST(ncclCommSplit(comm, rank == 0 ? NCCL_SPLIT_NOCOLOR : 0, 0, &none, NULL));
+  EXPECT((none == NULL) == (rank == 0), "%p", (void*)none);
+  if (rank != 1) {
+    int without = 1;
+    step("rest");
+    MUST(ncclCommShrink(comm, &without, 1, &rest, NULL, NCCL_SHRINK_DEFAULT));
+    MUST(ncclAllReduce(&value, &total, 1, ncclFloat32, ncclSum, rest, NULL));
+    EXPECT(total == (float)(ranks * (ranks - 1) / 2 - 1), "%g", (double)total);
+    MUST(ncclCommDestroy(rest));
+  }
+  step("end"), sum(comm, LARGE);
+  if (none != NULL) MUST(ncclCommDestroy(none));
+  MUST(ncclCommDestroy(half));
+  MUST(ncclCommDestroy(comm));
+}
+
+static ncclComm_t comms[2];
+static void* by_thread(void* which) {
+  const int own = *(int*)which;
+  float in[LARGE], out[LARGE];
+  for (size_t i = 0; i < LARGE; ++i) in[i] = element(own, i);
+  MUST(ncclAllReduce(in, out, LARGE, ncclFloat32, ncclSum, comms[own], NULL));
+  check_sum(out, LARGE, 1);
+  return NULL;
+}
+
+/* Both ranks are this process's. */
+static void all_here(void) {
+  float in[2][LARGE], out[2][LARGE] = {{0}};
+  ranks = 2;
+  MUST(ncclCommInitAll(comms, 2, NULL));
+  step("group");
+  MUST(ncclGroupStart());
+  for (rank = 0; rank < 2; ++rank) {
+    fill(in[rank], LARGE);
+    MUST(ncclAllReduce(in[rank], out[rank], LARGE, ncclFloat32, ncclSum, comms[rank], NULL));
+  }
+  MUST(ncclGroupEnd());
+  for (rank = 0; rank < 2; ++rank) check_sum(out[rank], LARGE, 1);
+  step("threads");
+  pthread_t thread;
+  int own[2] = {0, 1};
+  EXPECT(pthread_create(&thread, NULL, by_thread, &own[1]) == 0, "a thread");
+  by_thread(&own[0]);
+  pthread_join(thread, NULL);
+  step("end");
+  for (rank = 0; rank < 2; ++rank) MUST(ncclCommDestroy(comms[rank]));
+}
+
+static void* abort_soon(void* comm) {
+  usleep(50000); /* as a rule the call waits by then; what is tested holds in any case */
+  MUST(ncclCommAbort(comm));
+  return NULL;
+}
+
+/* Rank 1 stays away from a call, and rank 0 gives up. */
+static void aborted(void) {
+  ncclComm_t comm = join();
+  sum(comm, LARGE);
+  if (rank == 0) {
+    pthread_t thread;
+    float data[LARGE];
+    fill(data, LARGE);
+    EXPECT(pthread_create(&thread, NULL, abort_soon, comm) == 0, "a thread");
+    const double begin = seconds();
+    EXPECT(ncclAllReduce(data, data, LARGE, ncclFloat32, ncclSum, comm, NULL) != ncclSuccess, "a sum without the others");
+    EXPECT(seconds() - begin < 1, "%g s", seconds() - begin);
+    pthread_join(thread, NULL);
+    return;
+  }
+  ncclResult_t state = ncclSuccess;
+  for (const double end = seconds() + 20; state == ncclSuccess && seconds() < end; usleep(1000)) MUST(ncclCommGetAsyncError(comm, &state));
+  EXPECT(state == ncclRemoteError, "%d", (int)state);
+  MUST(ncclCommAbort(comm));
+}
+
+static void killed(void) {
+  ncclComm_t comm = join();
+  sum(comm, LARGE);
+  if (rank == 1) raise(SIGKILL);
+  float data[LARGE];
+  fill(data, LARGE);
+  const ncclResult_t result = ncclAllReduce(data, data, LARGE, ncclFloat32, ncclSum, comm, NULL);
+  EXPECT(result == ncclRemoteError, "%d", (int)result);
+  puts(ncclGetLastError(comm));
+  MUST(ncclCommAbort(comm));
+}
+
+/* NCCL can't make rank 1's. */
+static void fails(void) {
+  ncclComm_t comm = NULL;
+  const ncclResult_t result = ncclCommInitRank(&comm, ranks, share_id(), rank);
+  EXPECT(result == (rank == 1 ? ncclSystemError : ncclSuccess), "%d", (int)result);
+}
+
+int main(int count, char** words) {
+  const Story stories[] = {{"takes", takes},   {"plain", plain},       {"does_not_block", does_not_block},
+                           {"parts", parts},   {"all_here", all_here}, {"aborted", aborted},
+                           {"killed", killed}, {"fails", fails}};
+  return tell(count, words, stories, sizeof stories / sizeof *stories);
+}

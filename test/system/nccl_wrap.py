@@ -1,0 +1,128 @@
+"""A program written for NCCL, with libgyre-nccl.so loaded before it and a real NCCL (a fake one) behind: what gyre takes over, and that all
+else, and all of a communicator without gyre on each rank, is NCCL's."""
+import os
+import pathlib
+import signal
+import tempfile
+
+from system import Process, check, perf, subjects
+
+LIBRARY, FAKE = os.environ["TEST_NCCL_LIBRARY"], os.environ["TEST_FAKE_NCCL"]
+OURS = {"LD_PRELOAD": LIBRARY, "GYRE_COLLECTIVES": "all_reduce"}
+
+
+def run(story, *ranks, **env):
+    """A dictionary for each rank: what differs from OURS; None: it runs without gyre."""
+    with tempfile.TemporaryDirectory() as folder:
+        (pathlib.Path(folder) / "libnccl.so.2").symlink_to(FAKE)
+        common = {"LD_LIBRARY_PATH": folder, "TEST_FAKE_FOLDER": folder, **env}
+        started = [Process([perf(), story, rank, len(ranks), pathlib.Path(folder) / "id"], common if own is None else {**common, **OURS, **own})
+                   for rank, own in enumerate(ranks)]
+        for process in started:
+            process.wait()
+        return started
+
+
+def all_right(processes):
+    for rank, process in enumerate(processes):
+        check(process.code == 0, f"rank {rank}: {process.code}: {process.out} {process.err}")
+    return processes
+
+
+def steps(process):
+    """What came to NCCL in each step of the program, by its name."""
+    found, name = {}, ""
+    for line in process.out.splitlines():
+        if line.startswith("-- "):
+            name = line[3:]
+        elif line.startswith("NCCL: "):
+            found.setdefault(name, []).append(line[6:])
+    return found
+
+
+def calls_by_nccl(process, step):
+    return [line.split()[0] for line in steps(process).get(step, [])]
+
+
+def gyre_takes_what_it_may_and_nccl_the_rest():
+    group = ["ncclGroupStart", "ncclGroupEnd"]
+    whole = ["ncclGroupStart", "ncclAllReduce", "ncclAllReduce", "ncclGroupEnd"]
+    for rank, process in enumerate(all_right(run("takes", {}, {}, {}, GYRE_MIN_BYTES="8", GYRE_LOG="info"))):
+        mixed = {0: ["ncclGroupStart", "ncclAllReduce", "ncclSend", "ncclGroupEnd"], 1: ["ncclGroupStart", "ncclAllReduce", "ncclRecv", "ncclGroupEnd"]}
+        expected = {"small": ["ncclAllReduce"], "large": [], "premultiplied": ["ncclRedOpCreatePreMulSum", "ncclRedOpDestroy"], "group": group,
+                    "group with a small one": whole, "group with a small one first": whole, "mixed": mixed.get(rank, ["ncclAllReduce"]),
+                    "wrong": ["ncclAllReduce"], "large again": [], "end": ["ncclCommDestroy"]}
+        for step, calls in expected.items():
+            check(calls_by_nccl(process, step) == calls, f"rank {rank}, {step}: NCCL was asked for {calls_by_nccl(process, step)}")
+        sizes = [line.split()[2] for line in steps(process)["group with a small one"] if "AllReduce" in line]
+        check(sizes == ["1000", "1"], f"the order in a group is {sizes}")
+        for said in ("gyre may run calls", "all_reduce of about 4 bytes by NCCL: it is smaller than GYRE_MIN_BYTES", "all_reduce of about 4000 bytes by gyre"):
+            check(process.err.count(said) == 1, f"rank {rank} has not said once '{said}': {process.err}")
+
+
+def by_default_nccl_runs_everything():
+    for process in all_right(run("plain", {"GYRE_COLLECTIVES": ""}, {"GYRE_COLLECTIVES": ""})):
+        check(calls_by_nccl(process, "large") == ["ncclAllReduce"] and process.err == "", f"{process.out} {process.err}")
+
+
+def nccl_alone(why, *ranks, slower_than=0.0, by="plain", **env):
+    """On all ranks, with a word why on those that have gyre; the rank that is to blame is among them where its options are."""
+    for rank, process in enumerate(all_right(run(by, *ranks, **env))):
+        check(calls_by_nccl(process, "large") == ["ncclAllReduce"], f"rank {rank}: {process.out} {process.err}")
+        with_gyre = ranks[rank] is not None and ranks[rank].get("GYRE_COLLECTIVES") != ""
+        check(not with_gyre or (why in process.err and "NCCL runs all calls" in process.err), f"rank {rank} does not say '{why}': {process.err}")
+        check(process.seconds < slower_than + 5, f"rank {rank} took {process.seconds} s")
+
+
+def a_rank_without_gyre_leaves_all_to_nccl():
+    nccl_alone("rank 2 of 3 did not join within 1 s", {}, {}, None, GYRE_TIMEOUT="1")
+
+
+def where_the_maker_of_the_id_has_no_gyre_nobody_waits():
+    nccl_alone("the process that made it has no gyre", None, {}, {})
+
+
+def ranks_that_differ_leave_all_to_nccl():
+    nccl_alone("rank 1 has GYRE_MIN_BYTES=16, rank 0 has GYRE_MIN_BYTES=0", {}, {"GYRE_MIN_BYTES": "16"}, {})
+    nccl_alone("rank 1 has GYRE_COLLECTIVES=none, rank 0 has GYRE_COLLECTIVES=all_reduce", {}, {"GYRE_COLLECTIVES": ""})
+    nccl_alone("rank 1 has GYRE_ALGORITHM", {}, {"GYRE_ALGORITHM": "ring"})
+
+
+def what_leaves_gyre_no_way_leaves_all_to_nccl():
+    nccl_alone("it does not block", {}, {}, by="does_not_block")
+    nccl_alone("NCCL_COMM_ID leaves no room", {}, NCCL_COMM_ID="127.0.0.1:4711")
+
+
+def an_init_that_nccl_refuses_stays_refused():
+    for rank, process in enumerate(all_right(run("fails", {}, {}, {}, GYRE_TIMEOUT="1", TEST_FAKE_FAILS="1"))):
+        check(rank == 1 or "rank 1 of 3 did not join" in process.err, f"rank {rank}: {process.err}")
+
+
+def communicators_of_some_ranks_are_gyres_too():
+    for rank, process in enumerate(all_right(run("parts", {}, {}, {}, {}))):
+        for step in ("half", "rest", "end"):
+            check("ncclAllReduce" not in calls_by_nccl(process, step), f"rank {rank}, {step}: {process.out} {process.err}")
+        check(process.err == "", f"rank {rank}: {process.err}")
+
+
+def ranks_of_one_process():
+    (process,) = all_right(run("all_here", {}))
+    check("written into" not in process.out, process.out)
+    check(calls_by_nccl(process, "group") == ["ncclGroupStart", "ncclAllReduce", "ncclAllReduce", "ncclGroupEnd"], process.out)
+    check(calls_by_nccl(process, "threads") == [], f"{process.out} {process.err}")
+
+
+def an_abort_ends_what_gyre_runs():
+    all_right(run("aborted", {}, {}))
+
+
+def a_killed_rank_is_named():
+    for rank, process in enumerate(run("killed", {}, {}, {})):
+        check(process.code == (-signal.SIGKILL if rank == 1 else 0), f"rank {rank}: {process.code}: {process.err}")
+        check(rank == 1 or "rank 1" in process.out, f"rank {rank} does not name who died: {process.out}")
+
+
+subjects([gyre_takes_what_it_may_and_nccl_the_rest, by_default_nccl_runs_everything, a_rank_without_gyre_leaves_all_to_nccl,
+          where_the_maker_of_the_id_has_no_gyre_nobody_waits, ranks_that_differ_leave_all_to_nccl, what_leaves_gyre_no_way_leaves_all_to_nccl,
+          an_init_that_nccl_refuses_stays_refused, communicators_of_some_ranks_are_gyres_too, ranks_of_one_process, an_abort_ends_what_gyre_runs,
+          a_killed_rank_is_named])

@@ -79,7 +79,6 @@ class CudaGpu final : public Gpu {
   Status open(int device) {
     place_ = GYRE_TRY(Place::of(device));
     const On on(*place_);
-    GYRE_TRY(said("cuDeviceGetAttribute", place_->driver.attribute(&waits_, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, device)));
     GYRE_TRY(said("cudaDeviceGetAttribute", cudaDeviceGetAttribute(&capability_, cudaDevAttrComputeCapabilityMajor, device)));
     return said("cudaDeviceGetAttribute", cudaDeviceGetAttribute(&processors_, cudaDevAttrMultiProcessorCount, device));
   }
@@ -92,13 +91,13 @@ class CudaGpu final : public Gpu {
   Result<GpuMemory> allocate(size_t bytes) override { return place_->allocate(bytes); }
   Result<GpuMemory> allocate_pinned(size_t bytes) override { return place_->allocate_pinned(bytes); }
   bool computes(DataType type) const override { return is_integer(type) || size_of(type) > 1 || capability_ >= 9; }
-  bool streams_wait() const override { return waits_ != 0; }
+  bool streams_wait() const override { return place_->streams_wait; }
   /// A multiprocessor has room for one block at least.
   unsigned resident_blocks() const override { return static_cast<unsigned>(processors_); }
 
  private:
   Place* place_ = nullptr;
-  int waits_ = 0, capability_ = 0, processors_ = 1;
+  int capability_ = 0, processors_ = 1;
 };
 
 }  // namespace

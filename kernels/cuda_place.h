@@ -1,5 +1,5 @@
 // A GPU as all of a process sees it: its own context, what CUDA's runtime has no calls for, and memory that is taken and given back without
-// waiting for what runs there. It must not know: streams, kernels.
+// waiting for what runs there.
 #pragma once
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -38,10 +38,12 @@ class Place {
   Driver driver;
   CUcontext context = nullptr;
   int device = 0;
+  bool streams_wait = false;  ///< for flags, and other streams go on meanwhile
 
  private:
   Status open(int number);
   Status open_pool();
+  Result<bool> try_a_gate();
   std::byte* kept(size_t bytes);
 
   cudaMemPool_t pool_ = nullptr;   ///< null where the device has none

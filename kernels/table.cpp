@@ -13,7 +13,7 @@ constexpr std::array<const StepRow*, data_type_count> step_rows{GYRE_STEP_TYPES(
 constexpr std::array<const StayRow*, data_type_count> stay_rows{GYRE_STEP_TYPES(GYRE_STAY_ROW)};
 #undef GYRE_STAY_ROW
 
-constexpr size_t bytes_for_block = size_t{128} * 1024;
+constexpr size_t bytes_for_block = size_t{32} * 1024;  // what a block of four packs for each thread does at once
 
 }  // namespace
 

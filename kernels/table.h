@@ -15,7 +15,7 @@ using StepKernel = void (*)(StepArgs);
 /// only copied, or multiplied. 8-bit floats need a GPU of compute capability 9.0, as NCCL's do.
 StepKernel step_kernel_of(DataType, ReduceOp, Shape);
 
-/// Blocks that a step of so many bytes is worth: one for each 128 KiB, up to `most`.
+/// Blocks that a step of so many bytes is worth: one for each 32 KiB, up to `most`.
 unsigned step_blocks(size_t bytes, unsigned most);
 
 using ShapeRow = std::array<StepKernel, shape_count>;

@@ -44,8 +44,9 @@ inline std::string on_device(engine::Communicator& host, const DeviceBody& body)
   return word;
 }
 
-/// Runs `body` on each of so many ranks.
-inline std::string run_device_ranks(int ranks, const std::vector<std::string>& settings, const DeviceBody& body) {
+/// Runs `body` on each of so many ranks, or as many as the device takes.
+inline std::string run_device_ranks(int wanted, const std::vector<std::string>& settings, const DeviceBody& body) {
+  const int ranks = std::min(wanted, TestDevice::most_ranks());
   const Words words = run_ranks(ranks, all_configured(settings), [&](engine::Communicator& host) { return on_device(host, body); });
   std::string all;
   for (const std::string& word : words) all += word.empty() ? "" : word + "\n";

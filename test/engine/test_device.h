@@ -33,6 +33,8 @@ class TestDevice {
   virtual ~TestDevice() = default;
 
   static std::unique_ptr<TestDevice> open();
+  /// As many can share it in one process, each with a stream that waits and one that waits for that.
+  static int most_ranks();
 
   virtual kernels::Gpu& gpu() = 0;
   virtual std::unique_ptr<TestStream> open_stream() = 0;

@@ -174,11 +174,10 @@ void measure() {
   say({{"figure", "machine"}, {"gpu", device.name}, {"multiprocessors", device.multiProcessorCount}, {"memory", device.totalGlobalMem}});
   const auto gpu = must(open_cuda_gpu(0));
   const double copy = copy_bandwidth(*gpu);
-  const auto full = 2 * static_cast<unsigned>(device.multiProcessorCount);
   for (const Traffic& traffic :
        {Traffic{"1->1", Shape::one_to_one, 1, 1}, Traffic{"2->1", Shape::two_to_one, 2, 1}, Traffic{"2->2", Shape::two_to_two, 2, 2}}) {
     for (const size_t bytes : {MiB, 16 * MiB, 64 * MiB, 256 * MiB}) {
-      for (const unsigned blocks : {8U, full}) step_bandwidth(*gpu, traffic, bytes, blocks, copy);
+      for (const unsigned most : {8U, ~0U}) step_bandwidth(*gpu, traffic, bytes, step_blocks(bytes, most), copy);
     }
   }
   for (const auto hand_off : {engine::HandOff::gates, engine::HandOff::stays}) round_trip(*gpu, hand_off);

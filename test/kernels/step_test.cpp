@@ -202,8 +202,8 @@ TEST_CASE("types whose arithmetic is the same share kernels, others have their o
   CHECK(shapes.size() == shape_count);
 }
 
-TEST_CASE("a step has a block for each 128 KiB, one at least", "[step]") {
-  constexpr size_t block = 131072;
+TEST_CASE("a step has a block for each 32 KiB, one at least", "[step]") {
+  constexpr size_t block = 32768;
   CHECK(step_blocks(0, 8) == 1);
   CHECK(step_blocks(block, 8) == 1);
   CHECK(step_blocks(block + 1, 8) == 2);

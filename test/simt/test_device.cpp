@@ -37,4 +37,6 @@ class Device final : public TestDevice {
 
 std::unique_ptr<TestDevice> TestDevice::open() { return std::make_unique<Device>(); }
 
+int TestDevice::most_ranks() { return 64; }
+
 }  // namespace gyre::test

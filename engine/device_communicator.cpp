@@ -111,6 +111,11 @@ Status DeviceCommunicator::status() {
   return failure_ ? Status(*failure_) : Status();
 }
 
+bool DeviceCommunicator::idle() {
+  const auto lock = turn();
+  return ended_ == last_.number;
+}
+
 Status DeviceCommunicator::finish() {
   for (;;) {
     {

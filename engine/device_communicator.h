@@ -39,6 +39,8 @@ class DeviceCommunicator {
   Status status();
   /// Blocks until all that was given has ended, or can't.
   Status finish();
+  /// All that was given has ended.
+  bool idle();
   /// As Communicator::abort(). Streams go on.
   void abort(std::string_view why) { communicator_->abort(why); }
 

@@ -45,10 +45,11 @@ Error no_comm(ncclComm_t handle) {
 
 }  // namespace
 
-Status Comm::made(std::unique_ptr<engine::Communicator> engine) {
+Status Comm::made(std::unique_ptr<engine::Communicator> engine, std::unique_ptr<OnGpu> on_gpu) {
   const std::lock_guard lock(mutex_);
   if (aborted_) return Error{Code::remote, "aborted while the communicator was made"};
   engine_ = std::move(engine);
+  on_gpu_ = std::move(on_gpu);
   return {};
 }
 
@@ -67,7 +68,7 @@ bool Comm::begin_call(bool in_background) {
 
 void Comm::end_call(ncclResult_t result) {
   const std::lock_guard lock(mutex_);
-  const bool lasts = engine_ == nullptr || in_background_ || engine_->bootstrap().failure() != nullptr;
+  const bool lasts = engine_ == nullptr || in_background_ || job_error();
   if (lasts && error_ == ncclSuccess) error_ = result;
   busy_ = in_background_ = false;
   idle_.notify_all();
@@ -81,19 +82,29 @@ bool Comm::wait_until_idle(std::chrono::milliseconds limit) {
 ncclResult_t Comm::state() const {
   const std::lock_guard lock(mutex_);
   if (in_background_) return ncclInProgress;
-  if (error_ != ncclSuccess || engine_ == nullptr) return error_;
-  const Error* failure = engine_->bootstrap().failure();
-  return failure == nullptr ? ncclSuccess : nccl_result(failure->code);
+  if (error_ != ncclSuccess) return error_;
+  const auto error = job_error();
+  return error ? nccl_result(error->code) : ncclSuccess;
+}
+
+std::optional<Error> Comm::job_error() const {
+  if (engine_ == nullptr) return std::nullopt;
+  if (const Error* failure = engine_->bootstrap().failure(); failure != nullptr) return *failure;
+  if (on_gpu_ == nullptr) return std::nullopt;
+  const Status status = on_gpu_->status();
+  return status ? std::nullopt : std::optional(status.error());
 }
 
 std::string Comm::failure() const {
   const std::lock_guard lock(mutex_);
-  const Error* failure = engine_ == nullptr ? nullptr : engine_->bootstrap().failure();
-  return failure == nullptr ? "an earlier call has failed" : failure->what;
+  const auto error = job_error();
+  return error ? error->what : "an earlier call has failed";
 }
 
 void Comm::interrupt_made() {
-  if (engine_ != nullptr) engine_->abort(fmt::format("rank {} has given up this communicator", rank));
+  const std::string why = fmt::format("rank {} has given up this communicator", rank);
+  if (engine_ != nullptr) engine_->abort(why);
+  if (on_gpu_ != nullptr) on_gpu_->abort(why);
 }
 
 void Comm::interrupt() {
@@ -104,7 +115,7 @@ void Comm::interrupt() {
 void Comm::abort() {
   const std::lock_guard lock(mutex_);
   aborted_ = true;
-  if (busy_) interrupt_made();
+  if (busy_ || (on_gpu_ != nullptr && !on_gpu_->idle())) interrupt_made();
 }
 
 ncclComm_t handle(Shared comm) {

@@ -8,11 +8,13 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "engine/communicator.h"
 #include "plugin/abi/nccl.h"
 #include "plugin/nccl/config.h"
+#include "plugin/nccl/on_gpu.h"
 
 namespace gyre::plugin::nccl {
 
@@ -36,8 +38,10 @@ class Comm {
 
   /// Of one that was made, in the thread that has begun a call.
   engine::Communicator& engine() const { return *engine_; }
+  /// Of such a one, too: what runs calls on GPU memory; null: not all ranks have a GPU.
+  OnGpu* on_gpu() const { return on_gpu_.get(); }
   /// It was made. Error: it was aborted meanwhile, and is gone.
-  Status made(std::unique_ptr<engine::Communicator>);
+  Status made(std::unique_ptr<engine::Communicator>, std::unique_ptr<OnGpu> on_gpu = nullptr);
   bool is_made() const;
 
   /// A call is under way until it ends; one in the background is in progress, as ncclCommGetAsyncError says. False: another is under way,
@@ -61,10 +65,12 @@ class Comm {
 
  private:
   void interrupt_made();
+  std::optional<Error> job_error() const;
 
-  mutable std::mutex mutex_;  // guards what follows, of engine_ only the pointer
+  mutable std::mutex mutex_;  // guards what follows, of engine_ and on_gpu_ only the pointers
   std::condition_variable idle_;
   std::unique_ptr<engine::Communicator> engine_;
+  std::unique_ptr<OnGpu> on_gpu_;
   bool busy_ = false;
   bool in_background_ = false;
   ncclResult_t error_ = ncclSuccess;

@@ -27,6 +27,12 @@ struct Driver {
   int (*record)(void* event, cudaStream_t);                        // cuEventRecord
   int (*wait_event)(void* event);                                  // cuEventSynchronize
   int (*destroy_event)(void* event);                               // cuEventDestroy_v2
+  int (*context)(void** context);                                  // cuCtxGetCurrent
+  int (*push)(void* context);                                      // cuCtxPushCurrent_v2
+  int (*pop)(void** context);                                      // cuCtxPopCurrent_v2
+  int (*copy)(uintptr_t, uintptr_t, size_t, cudaStream_t);         // cuMemcpyAsync
+  int (*allocate)(uintptr_t*, size_t);                             // cuMemAlloc_v2
+  int (*release)(uintptr_t);                                       // cuMemFree_v2
 };
 std::atomic<const Driver*> driver{nullptr};
 
@@ -44,7 +50,10 @@ const Driver* open() {
                      find(library, "cuStreamSynchronize", found.synchronize) && find(library, "cuCtxGetDevice", found.device) &&
                      find(library, "cuStreamIsCapturing", found.capturing) && find(library, "cuEventCreate", found.create_event) &&
                      find(library, "cuEventRecord", found.record) && find(library, "cuEventSynchronize", found.wait_event) &&
-                     find(library, "cuEventDestroy_v2", found.destroy_event);
+                     find(library, "cuEventDestroy_v2", found.destroy_event) && find(library, "cuCtxGetCurrent", found.context) &&
+                     find(library, "cuCtxPushCurrent_v2", found.push) && find(library, "cuCtxPopCurrent_v2", found.pop) &&
+                     find(library, "cuMemcpyAsync", found.copy) && find(library, "cuMemAlloc_v2", found.allocate) &&
+                     find(library, "cuMemFree_v2", found.release);
   return whole ? &found : nullptr;
 }
 
@@ -80,6 +89,12 @@ bool on_gpu(const void* memory) {
   return cuda->attribute(&managed, is_managed, pointer) != success || managed == 0;
 }
 
+bool reaches(const void* memory) {
+  const Driver* cuda = driver.load(std::memory_order_acquire);
+  unsigned type = 0;
+  return cuda != nullptr && memory != nullptr && cuda->attribute(&type, memory_type, reinterpret_cast<uintptr_t>(memory)) == success;
+}
+
 Status wait_for(cudaStream_t stream) {
   const Driver* cuda = driver.load(std::memory_order_acquire);
   if (cuda == nullptr) return {};
@@ -92,6 +107,36 @@ bool captures(cudaStream_t stream) {
   const Driver* cuda = driver.load(std::memory_order_acquire);
   int state = 0;
   return cuda != nullptr && stream != nullptr && (cuda->capturing(stream, &state) != success || state != 0);
+}
+
+Context context() {
+  const Driver* cuda = driver.load(std::memory_order_acquire);
+  Context current = nullptr;
+  return cuda != nullptr && cuda->context(&current) == success ? current : nullptr;
+}
+
+Status copy(void* to, const void* from, size_t bytes, cudaStream_t stream, Context context) {
+  const Driver* cuda = driver.load(std::memory_order_acquire);
+  if (cuda == nullptr) return Error{Code::cuda, "a copy of a GPU's memory without CUDA's driver"};
+  cuda->push(context);
+  int result = cuda->copy(reinterpret_cast<uintptr_t>(to), reinterpret_cast<uintptr_t>(from), bytes, stream);
+  if (result == success) result = cuda->synchronize(stream);
+  cuda->pop(&context);
+  return result == success ? Status() : Error{Code::cuda, fmt::format("cuMemcpyAsync of {} bytes: CUDA's error {}", bytes, result)};
+}
+
+Result<void*> allocate(size_t bytes) {
+  const Driver* cuda = driver.load(std::memory_order_acquire);
+  uintptr_t memory = 0;
+  const int result = cuda == nullptr ? -1 : cuda->allocate(&memory, bytes);
+  if (result != success) return Error{Code::cuda, fmt::format("cuMemAlloc of {} bytes: CUDA's error {}", bytes, result)};
+  return reinterpret_cast<void*>(memory);
+}
+
+Status release(void* memory) {
+  const Driver* cuda = driver.load(std::memory_order_acquire);
+  const int result = cuda == nullptr ? -1 : cuda->release(reinterpret_cast<uintptr_t>(memory));
+  return result == success ? Status() : Error{Code::cuda, fmt::format("cuMemFree of {}: CUDA's error {}", memory, result)};
 }
 
 Mark::~Mark() {

@@ -15,10 +15,21 @@ bool present();
 int current_device();
 /// The memory can be read by the device only.
 bool on_gpu(const void*);
+/// The device reaches it: its own memory, or the host's that is pinned.
+bool reaches(const void*);
 /// Waits for what the stream has been given so far.
 Status wait_for(cudaStream_t);
 /// What the stream is given is not done, but kept for later.
 bool captures(cudaStream_t);
+
+using Context = void*;
+/// The calling thread's, by which copy() works in another one; null: none.
+Context context();
+/// Copies between any memory of a GPU's and of the host's, after what the stream has been given so far, and waits for that.
+Status copy(void* to, const void* from, size_t bytes, cudaStream_t, Context);
+/// Of the thread's device.
+Result<void*> allocate(size_t bytes);
+Status release(void*);
 
 /// A place in the order of a stream's work, which outlives the stream. Of one thread at a time.
 class Mark {

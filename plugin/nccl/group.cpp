@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <exception>
 #include <string>
 #include <thread>
 #include <type_traits>
 #include <utility>
 
-#include "plugin/nccl/cuda_driver.h"
 #include "plugin/nccl/run.h"
 
 namespace gyre::plugin::nccl {
@@ -67,8 +67,20 @@ Result<ncclResult_t> launch(const std::vector<Work>& work) {
   return ncclInProgress;
 }
 
-Result<ncclResult_t> launch_operations(const std::vector<Operation>& operations) {
-  for (const Operation& operation : operations) GYRE_TRY(cuda::wait_for(operation.stream));
+// A collective on GPU memory waits in its stream; its scalar is read now.
+Status make_ready(Operation& operation) {
+  if (operation.on_gpu && operation.call && operation.scalar_at == nullptr) return {};
+  GYRE_TRY(cuda::wait_for(operation.stream));
+  if (!operation.on_gpu || operation.scalar_at == nullptr) return {};
+  std::array<std::byte, sizeof(uint64_t)> scalar{};
+  GYRE_TRY(cuda::copy(scalar.data(), operation.scalar_at, size_of(operation.call->type), operation.stream, operation.context));
+  operation.call->scalar = engine::scalar_bits(operation.call->type, scalar.data());
+  operation.scalar_at = nullptr;
+  return {};
+}
+
+Result<ncclResult_t> launch_operations(std::vector<Operation> operations) {
+  for (Operation& operation : operations) GYRE_TRY(make_ready(operation));
   return launch(operations);
 }
 

@@ -5,14 +5,15 @@
 //   ncclSend …       ├─> submit() ─> run ─<
 //   ncclCommSplit … ─┘    (group)           else: by a thread of its own, and the communicators are in progress until it is done
 //
-// There is no stream here that could wait: what a stream would wait for is done when the call returns success, or when
-// ncclCommGetAsyncError no longer says ncclInProgress.
+// A collective on GPU memory has then been given to the stream. All else has no stream that could wait: it is done when the call returns
+// success, or when ncclCommGetAsyncError no longer says ncclInProgress.
 #pragma once
 #include <functional>
 #include <optional>
 #include <vector>
 
 #include "plugin/nccl/comm.h"
+#include "plugin/nccl/cuda_driver.h"
 #include "plugin/nccl/errors.h"
 
 namespace gyre::plugin::nccl {
@@ -26,6 +27,8 @@ struct Operation {
   void* output = nullptr;
   const void* scalar_at = nullptr;  ///< where the call's scalar lies, read when it runs; null: it is in the call
   cudaStream_t stream = nullptr;    ///< whose work so far comes first
+  bool on_gpu = false;              ///< the memory is reached by the GPU: a collective is done in the stream's order
+  cuda::Context context = nullptr;  ///< of the calling thread, where the memory is a GPU's
 };
 /// Something that needs all ranks of a communicator.
 struct Task {

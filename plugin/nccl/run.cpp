@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <future>
+#include <memory>
 #include <thread>
 
 #include "plugin/guard.h"
@@ -9,11 +10,23 @@
 namespace gyre::plugin::nccl {
 namespace {
 
+/// Memory of the host in place of a GPU's, of a send or a receive.
+struct Bounce {
+  const Operation* operation;
+  std::unique_ptr<std::byte[]> memory;
+
+  size_t bytes() const { return operation->transfer.count * size_of(operation->transfer.type); }
+  bool sends() const { return operation->transfer.kind == engine::Transfer::Kind::send; }
+  Status fill() const { return cuda::copy(memory.get(), operation->transfer.data, bytes(), operation->stream, operation->context); }
+  Status empty() const { return cuda::copy(operation->transfer.data, memory.get(), bytes(), operation->stream, operation->context); }
+};
+
 /// A communicator's part of a group.
 struct Part {
   Shared comm;
   std::vector<const Operation*> collectives;
   std::vector<engine::Transfer> transfers;
+  std::vector<Bounce> bounces;
   const char* name;  // of the first
   std::optional<engine::Request> last;
   Status status;
@@ -23,11 +36,16 @@ std::vector<Part> by_comm(const std::vector<Operation>& operations) {
   std::vector<Part> parts;
   for (const Operation& operation : operations) {
     auto part = std::find_if(parts.begin(), parts.end(), [&](const Part& p) { return p.comm == operation.comm; });
-    if (part == parts.end()) part = parts.insert(parts.end(), Part{operation.comm, {}, {}, operation.name, {}, {}});
-    if (operation.call)
+    if (part == parts.end()) part = parts.insert(parts.end(), Part{operation.comm, {}, {}, {}, operation.name, {}, {}});
+    if (operation.call) {
       part->collectives.push_back(&operation);
-    else
-      part->transfers.push_back(operation.transfer);
+      continue;
+    }
+    part->transfers.push_back(operation.transfer);
+    if (!operation.on_gpu) continue;
+    const size_t bytes = operation.transfer.count * size_of(operation.transfer.type);
+    part->bounces.push_back({&operation, std::make_unique_for_overwrite<std::byte[]>(bytes)});
+    part->transfers.back().data = part->bounces.back().memory.get();
   }
   return parts;
 }
@@ -38,11 +56,33 @@ engine::Call call_of(const Operation& operation) {
   return call;
 }
 
+Status give_to_stream(const Operation& operation) {
+  return operation.comm->on_gpu()->enqueue(call_of(operation), operation.input, operation.output, operation.stream);
+}
+
+Status fill_bounces(const Part& part) {
+  for (const Bounce& bounce : part.bounces) {
+    if (bounce.sends()) GYRE_TRY(bounce.fill());
+  }
+  return {};
+}
+Status empty_bounces(const Part& part) {
+  for (const Bounce& bounce : part.bounces) {
+    if (!bounce.sends()) GYRE_TRY(bounce.empty());
+  }
+  return {};
+}
+
 // Collectives in their order, then all transfers, which move together.
 Status start(Part& part) {
   engine::Communicator& engine = part.comm->engine();
-  for (const Operation* operation : part.collectives)
-    part.last = GYRE_TRY(engine.start(call_of(*operation), operation->input, operation->output));
+  for (const Operation* operation : part.collectives) {
+    if (operation->on_gpu)
+      GYRE_TRY(give_to_stream(*operation));
+    else
+      part.last = GYRE_TRY(engine.start(call_of(*operation), operation->input, operation->output));
+  }
+  GYRE_TRY(fill_bounces(part));
   if (!part.transfers.empty()) part.last = GYRE_TRY(engine.start(part.transfers));
   return {};
 }
@@ -50,8 +90,13 @@ Status start(Part& part) {
 // What is alone needs no list of operations in flight.
 Status run_alone(const Part& part) {
   engine::Communicator& engine = part.comm->engine();
-  if (part.collectives.empty()) return engine.exchange(part.transfers);
+  if (part.collectives.empty()) {
+    GYRE_TRY(fill_bounces(part));
+    GYRE_TRY(engine.exchange(part.transfers));
+    return empty_bounces(part);
+  }
   const Operation& operation = *part.collectives.front();
+  if (operation.on_gpu) return give_to_stream(operation);
   return engine.run(call_of(operation), operation.input, operation.output);
 }
 
@@ -62,6 +107,7 @@ void run_together(std::vector<Part>& parts) {
     if (!part.last) continue;
     const Status ended = part.comm->engine().wait(*part.last);  // what was begun has the program's memory until it ends
     if (part.status) part.status = ended;
+    if (part.status) part.status = empty_bounces(part);
   }
 }
 

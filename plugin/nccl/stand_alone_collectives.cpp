@@ -17,10 +17,18 @@ Result<DataType> type_of(ncclDataType_t type) {
   return Error{Code::invalid_argument, fmt::format("there is no data type {}", static_cast<int>(type))};
 }
 
-Status in_host_memory(const void* memory) {
-  if (!cuda::on_gpu(memory)) return {};
-  return Error{Code::invalid_usage,
-               fmt::format("{} is a GPU's memory, which gyre alone does not reduce yet; leave GYRE_NCCL=auto", memory)};
+/// Where the memory of a call lies, null where it has none: all of it is reached by the GPU, or none. What is pinned memory of the host is
+/// the GPU's here, so that ranks need not be alike.
+Result<bool> reached_by_gpu(const Comm& comm, const void* input, const void* output) {
+  for (const void* memory : {input, output}) {
+    if (comm.on_gpu() == nullptr && cuda::on_gpu(memory))
+      return Error{Code::invalid_usage, fmt::format("{} is a GPU's memory, and not all ranks have a GPU that gyre can use", memory)};
+  }
+  if (comm.on_gpu() == nullptr || (input == nullptr && output == nullptr)) return false;
+  const bool reached = cuda::reaches(input != nullptr ? input : output);
+  if (input != nullptr && output != nullptr && cuda::reaches(output) != reached)
+    return Error{Code::invalid_usage, fmt::format("the GPU reaches only one of {} and {}", input, output)};
+  return reached;
 }
 
 /// A communicator that takes calls.
@@ -71,8 +79,11 @@ Result<ncclResult_t> submit_collective(const char* name, Collective collective, 
   if (auto wrong = engine::refuse(call, comm.size)) return *std::move(wrong);
   const engine::Extent extent = engine::extent(call, comm.rank, comm.size);
   if (auto wrong = engine::refuse(call, comm.rank, extent, {given.input, given.output, call.scalar})) return *std::move(wrong);
-  if (extent.input_bytes > 0) GYRE_TRY(in_host_memory(given.input));
-  if (extent.output_bytes > 0) GYRE_TRY(in_host_memory(given.output));
+  operation.on_gpu =
+      GYRE_TRY(reached_by_gpu(comm, extent.input_bytes > 0 ? given.input : nullptr, extent.output_bytes > 0 ? given.output : nullptr));
+  if (operation.on_gpu) operation.context = cuda::context();
+  if (!operation.on_gpu && cuda::on_gpu(operation.scalar_at))
+    return Error{Code::invalid_usage, fmt::format("the scalar at {} is in a GPU's memory, and the buffers are not", operation.scalar_at)};
   return submit(std::move(operation));
 }
 
@@ -88,8 +99,10 @@ ncclResult_t transfer(const char* name, engine::Transfer::Kind kind, void* data,
     if (peer < 0 || peer >= comm->size)
       return Error{Code::invalid_argument, fmt::format("there is no rank {}, there are {}", peer, comm->size)};
     if (count > 0 && data == nullptr) return Error{Code::invalid_argument, fmt::format("{} elements at NULL", count)};
-    if (count > 0) GYRE_TRY(in_host_memory(data));
-    return submit(Operation{comm, name, {}, {kind, peer, data, count, element}, nullptr, nullptr, nullptr, stream});
+    Operation operation{comm, name, {}, {kind, peer, data, count, element}, nullptr, nullptr, nullptr, stream};
+    operation.on_gpu = count > 0 && cuda::on_gpu(data);
+    if (operation.on_gpu) operation.context = cuda::context();
+    return submit(std::move(operation));
   });
 }
 
@@ -164,7 +177,8 @@ ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataTyp
     if (op == nullptr || scalar == nullptr) return Error{Code::invalid_argument, op == nullptr ? "op is NULL" : "scalar is NULL"};
     if (residence != ncclScalarDevice && residence != ncclScalarHostImmediate)
       return Error{Code::invalid_argument, fmt::format("there is no residence {}", static_cast<int>(residence))};
-    GYRE_TRY(in_host_memory(scalar));
+    if (cuda::on_gpu(scalar) && (residence != ncclScalarDevice || comm->on_gpu() == nullptr))
+      return Error{Code::invalid_usage, fmt::format("the scalar at {} is in a GPU's memory", scalar)};
     if (residence == ncclScalarHostImmediate)
       sum.scalar = engine::scalar_bits(sum.type, scalar);
     else

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -53,7 +54,8 @@ Result<Task> init(const char* name, ncclComm_t* made, const Seat& seat, const nc
   at->rendezvous.cancelled = &comm->aborted();
   const auto run = [=]() -> Status {
     auto engine = GYRE_TRY(engine::Communicator::create(at->rendezvous, config));
-    GYRE_TRY(comm->made(std::move(engine)));
+    auto on_gpu = GYRE_TRY(join_on_gpus(*engine, comm->device, &comm->aborted()));
+    GYRE_TRY(comm->made(std::move(engine), std::move(on_gpu)));
     if (comm->settings.blocking) *made = handle(comm);
     log::info("rank {} of {}: a communicator by gyre", comm->rank, comm->size);
     return {};
@@ -73,7 +75,8 @@ Result<ncclResult_t> derive(const char* name, const Shared& parent, ncclComm_t* 
                         if (engine == nullptr) return {};
                         if (parent->aborted()) return Error{Code::remote, "aborted while a communicator was made of its ranks"};
                         const auto child = std::make_shared<Comm>(engine->rank(), engine->size(), parent->device, chosen);
-                        GYRE_TRY(child->made(std::move(engine)));
+                        auto on_gpu = GYRE_TRY(join_on_gpus(*engine, child->device, &parent->aborted()));
+                        GYRE_TRY(child->made(std::move(engine), std::move(on_gpu)));
                         *made = handle(child);
                         return {};
                       }}});
@@ -91,6 +94,7 @@ Status end(ncclComm_t comm) {
   if (ended->state() == ncclInProgress)
     return Error{Code::invalid_argument, "the communicator is in progress: ask ncclCommGetAsyncError until it is not, or abort it"};
   GYRE_TRY(forget(comm));
+  if (ended->on_gpu() != nullptr) std::ignore = ended->on_gpu()->finish();  // an error has been told
   // The thread of its last call may still hold it, and would say goodbye only after this returns.
   const auto limit = std::chrono::steady_clock::now() + release_limit;
   while (!ended->settings.blocking && ended.use_count() > 1 && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
@@ -189,12 +193,12 @@ ncclResult_t ncclCommShrink(ncclComm_t comm, int* without, int count, ncclComm_t
   });
 }
 
-// Nothing is under way after a call that has succeeded, so there is nothing to flush.
+// On host memory nothing is under way after a call that has succeeded.
 ncclResult_t ncclCommFinalize(ncclComm_t comm) noexcept {
   return guard("ncclCommFinalize", [&]() -> Status {
     const Shared ended = GYRE_TRY(find_healthy(comm));
     if (std::exchange(ended->finalized, true)) return Error{Code::invalid_argument, "the communicator was finalized before"};
-    return {};
+    return ended->on_gpu() != nullptr ? ended->on_gpu()->finish() : Status();
   });
 }
 

@@ -56,19 +56,19 @@ const char* ncclGetLastError(ncclComm_t) noexcept { return last_error(); }
 
 void ncclResetDebugInit() noexcept {}
 
-// Ranks of a host read and write such memory straight (transport::SharedHeap).
+// Where the program uses CUDA, its device's; else ranks of a host read and write such memory straight (transport::SharedHeap).
 ncclResult_t ncclMemAlloc(void** memory, size_t bytes) noexcept {
   return guard("ncclMemAlloc", [&]() -> Status {
     if (memory == nullptr) return Error{Code::invalid_argument, "there is no place for the memory: NULL"};
     cuda::look(GYRE_TRY(Config::from_environment()));
-    if (cuda::present()) return Error{Code::invalid_usage, "gyre alone gives no GPU's memory; GYRE_DEVICE=host: the host's"};
-    *memory = GYRE_TRY(transport::SharedHeap::of_process().allocate(bytes));
+    *memory = cuda::present() ? GYRE_TRY(cuda::allocate(bytes)) : GYRE_TRY(transport::SharedHeap::of_process().allocate(bytes));
     return {};
   });
 }
 ncclResult_t ncclMemFree(void* memory) noexcept {
   if (memory == nullptr) return ncclSuccess;
-  return guard("ncclMemFree", [&] { return transport::SharedHeap::of_process().release(memory); });
+  return guard("ncclMemFree",
+               [&] { return cuda::on_gpu(memory) ? cuda::release(memory) : transport::SharedHeap::of_process().release(memory); });
 }
 
 // Host memory needs no registration here; NCCL's handle is null then, too.

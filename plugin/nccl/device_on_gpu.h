@@ -1,0 +1,33 @@
+// The device engine behind OnGpu.
+#pragma once
+#include <utility>
+
+#include "engine/device_communicator.h"
+#include "plugin/nccl/on_gpu.h"
+
+namespace gyre::plugin::nccl {
+
+class DeviceOnGpu final : public OnGpu {
+ public:
+  /// Of a GPU that outlives it.
+  static MakeOnGpu on(kernels::Gpu& gpu) {
+    return [&gpu](std::unique_ptr<engine::Communicator> ranks) -> Result<std::unique_ptr<OnGpu>> {
+      std::unique_ptr<DeviceOnGpu> made(new DeviceOnGpu);
+      made->device_ = GYRE_TRY(engine::DeviceCommunicator::create(std::move(ranks), gpu));
+      return std::unique_ptr<OnGpu>(std::move(made));
+    };
+  }
+
+  Status enqueue(const engine::Call& call, const void* input, void* output, cudaStream_t stream) override {
+    return device_->enqueue(call, input, output, stream);
+  }
+  Status status() override { return device_->status(); }
+  Status finish() override { return device_->finish(); }
+  bool idle() override { return device_->idle(); }
+  void abort(std::string_view why) override { device_->abort(why); }
+
+ private:
+  std::unique_ptr<engine::DeviceCommunicator> device_;
+};
+
+}  // namespace gyre::plugin::nccl

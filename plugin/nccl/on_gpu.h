@@ -1,0 +1,37 @@
+// The part of a communicator that runs collectives on GPU memory, in the order of streams. What it is made of depends on how gyre was
+// built: on_device.cpp has gyre's kernels (engine::DeviceCommunicator), on_no_device.cpp none; tests have a GPU of the host's threads.
+#pragma once
+#include <atomic>
+#include <functional>
+#include <memory>
+
+#include "engine/communicator.h"
+#include "plugin/abi/nccl.h"
+
+namespace gyre::plugin::nccl {
+
+/// As engine::DeviceCommunicator.
+class OnGpu {
+ public:
+  OnGpu() = default;
+  OnGpu(const OnGpu&) = delete;
+  OnGpu& operator=(const OnGpu&) = delete;
+  virtual ~OnGpu() = default;
+
+  virtual Status enqueue(const engine::Call&, const void* input, void* output, cudaStream_t) = 0;
+  virtual Status status() = 0;
+  virtual Status finish() = 0;
+  virtual bool idle() = 0;
+  virtual void abort(std::string_view why) = 0;
+};
+
+/// Takes a communicator that has run nothing; called by all its ranks.
+using MakeOnGpu = std::function<Result<std::unique_ptr<OnGpu>>(std::unique_ptr<engine::Communicator>)>;
+/// On the GPU of this number, as CUDA counts, which the process opens once and never closes. Error: why gyre can't use it.
+Result<MakeOnGpu> use_gpu(int device);
+
+/// Called by all ranks. Null: not all of them have a GPU that gyre can use, which is logged where some have; `device`: this rank's.
+/// `cancelled`: as in transport::Rendezvous.
+Result<std::unique_ptr<OnGpu>> join_on_gpus(engine::Communicator&, int device, const std::atomic<bool>* cancelled);
+
+}  // namespace gyre::plugin::nccl

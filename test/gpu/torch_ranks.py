@@ -1,0 +1,218 @@
+#!/usr/bin/env python3
+"""PyTorch on gyre: torch.distributed's "nccl" backend, every rank a process on the one GPU, against references of one process.
+
+    LD_PRELOAD=build/plugin/libgyre-nccl.so GYRE_NCCL=off test/gpu/torch_ranks.py RANKS [SUBJECT…]
+
+Without LD_PRELOAD it is NCCL's, which takes several ranks on one GPU only where each has an NCCL_HOSTID of its own (--hosts). Ends with 0 when
+all subjects passed, and prints a line for each; `speed` prints a JSON line for each size.
+"""
+import argparse
+import functools
+import json
+import os
+import socket
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+from torch.nn.parallel import DistributedDataParallel
+
+GPU = torch.device("cuda:0")
+
+
+def mine(rank, count, dtype=torch.float32):
+    """What a rank gives: small integers, whose sums and products are exact in every type."""
+    return ((torch.arange(count) * 7 + rank * 3) % 5 + 1).to(dtype)
+
+
+def same(what, found, wanted):
+    if not torch.equal(found.cpu(), wanted):
+        raise AssertionError(f"{what}: {found.cpu().flatten()[:8].tolist()} and not {wanted.flatten()[:8].tolist()}")
+
+
+def reductions(rank, ranks):
+    operations = {dist.ReduceOp.SUM: torch.add, dist.ReduceOp.PRODUCT: torch.mul, dist.ReduceOp.MIN: torch.minimum, dist.ReduceOp.MAX: torch.maximum}
+    for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int32, torch.int64, torch.uint8):
+        for operation, reference in operations.items():
+            for count in (1, 1000, 100_003):
+                data = mine(rank, count, dtype).to(GPU)
+                dist.all_reduce(data, operation)
+                same(f"all_reduce {operation} {dtype} {count}", data, functools.reduce(reference, [mine(r, count, dtype) for r in range(ranks)]))
+    data = mine(rank, 1024).to(GPU)
+    dist.all_reduce(data, dist.ReduceOp.AVG)
+    wanted = sum(mine(r, 1024) for r in range(ranks)) / ranks
+    if not torch.allclose(data.cpu(), wanted, rtol=1e-6):
+        raise AssertionError("all_reduce AVG")
+
+
+def collectives(rank, ranks):
+    count = 4099
+    every = [mine(r, count) for r in range(ranks)]
+    data = every[rank].to(GPU)
+    for root in range(ranks):
+        copy = data.clone()
+        dist.broadcast(copy, root)
+        same(f"broadcast from {root}", copy, every[root])
+        copy = data.clone()
+        dist.reduce(copy, root)
+        if rank == root:
+            same(f"reduce to {root}", copy, sum(every))
+        gathered = [torch.empty_like(data) for _ in every] if rank == root else None
+        dist.gather(data, gathered, root)
+        if rank == root:
+            same(f"gather to {root}", torch.cat(gathered), torch.cat(every))
+        part = torch.empty_like(data)
+        dist.scatter(part, [e.to(GPU) for e in every] if rank == root else None, root)
+        same(f"scatter from {root}", part, every[rank])
+    gathered = torch.empty(ranks * count, device=GPU)
+    dist.all_gather_into_tensor(gathered, data)
+    same("all_gather_into_tensor", gathered, torch.cat(every))
+    parts = [torch.empty_like(data) for _ in every]
+    dist.all_gather(parts, data)
+    same("all_gather", torch.cat(parts), torch.cat(every))
+    whole = [torch.cat([mine(r + p, count) for p in range(ranks)]) for r in range(ranks)]
+    part = torch.empty(count, device=GPU)
+    dist.reduce_scatter_tensor(part, whole[rank].to(GPU))
+    same("reduce_scatter_tensor", part, sum(w[rank * count:(rank + 1) * count] for w in whole))
+    swapped = torch.empty(ranks * count, device=GPU)
+    dist.all_to_all_single(swapped, whole[rank].to(GPU))
+    same("all_to_all_single", swapped, torch.cat([w[rank * count:(rank + 1) * count] for w in whole]))
+    dist.barrier()
+
+
+def transfers(rank, ranks):
+    data, came = mine(rank, 5000).to(GPU), torch.empty(5000, device=GPU)
+    calls = [dist.P2POp(dist.isend, data, (rank + 1) % ranks), dist.P2POp(dist.irecv, came, (rank - 1) % ranks)]
+    for work in dist.batch_isend_irecv(calls):
+        work.wait()
+    same("isend and irecv", came, mine((rank - 1) % ranks, 5000))
+
+
+def groups(rank, ranks):
+    half = [dist.new_group([r for r in range(ranks) if r % 2 == odd]) for odd in (0, 1)]
+    data = torch.full((1000,), float(rank), device=GPU)
+    dist.all_reduce(data, group=half[rank % 2])
+    same("all_reduce of a group", data, torch.full((1000,), float(sum(r for r in range(ranks) if r % 2 == rank % 2))))
+
+
+def streams(rank, ranks):
+    """What is enqueued behind a collective sees its result, and what came before it is in it, without the host waiting."""
+    data = torch.zeros(1 << 20, device=GPU)
+    for step in range(50):
+        data.add_(1)
+        dist.all_reduce(data)
+        data.div_(ranks)
+    same("50 steps", data, torch.full((1 << 20,), 50.0))
+
+
+def model():
+    torch.manual_seed(5)
+    return torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 256), torch.nn.ReLU(), torch.nn.Linear(256, 8)).to(GPU)
+
+
+def batches(part, parts, steps=20):
+    generator = torch.Generator().manual_seed(9)
+    for _ in range(steps):
+        inputs, wanted = torch.randn(64, 64, generator=generator), torch.randn(64, 8, generator=generator)
+        yield inputs.chunk(parts)[part].to(GPU), wanted.chunk(parts)[part].to(GPU)
+
+
+def train(network, part, parts, reduce):
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.05, momentum=0.9)
+    losses = []
+    for inputs, wanted in batches(part, parts):
+        loss = torch.nn.functional.mse_loss(network(inputs), wanted)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(reduce(loss.detach()))
+    return torch.stack(losses).cpu()
+
+
+def mean_loss(loss):
+    loss = loss.clone()
+    dist.all_reduce(loss, dist.ReduceOp.AVG)
+    return loss
+
+
+def training(rank, ranks):
+    """DDP: the losses of one process within 1e-4, and the same bits in two runs."""
+    alone = train(model(), 0, 1, lambda loss: loss)
+    first, second = (train(DistributedDataParallel(model(), device_ids=[0]), rank, ranks, mean_loss) for _ in range(2))
+    if not torch.allclose(first, alone, rtol=1e-4):
+        raise AssertionError(f"losses of {ranks} ranks {first[-3:].tolist()}, of one {alone[-3:].tolist()}")
+    if not torch.equal(first, second):
+        raise AssertionError("two runs differ")
+
+
+def sharded(rank, ranks):
+    from torch.distributed.fsdp import fully_shard
+    alone = train(model(), 0, 1, lambda loss: loss)
+    network = model()
+    fully_shard(network)
+    losses = train(network, rank, ranks, mean_loss)
+    if not torch.allclose(losses, alone, rtol=1e-4):
+        raise AssertionError(f"losses of {ranks} ranks {losses[-3:].tolist()}, of one {alone[-3:].tolist()}")
+
+
+def speed(rank, ranks):
+    for size in (8, 1 << 10, 32 << 10, 1 << 20, 16 << 20, 128 << 20):
+        data = torch.zeros(size // 4, device=GPU)
+        times = []
+        for i in range(5 + (50 if size < 8 << 20 else 10)):
+            torch.cuda.synchronize()
+            dist.barrier()
+            begin = time.perf_counter()
+            dist.all_reduce(data)
+            torch.cuda.synchronize()
+            if i >= 5:
+                times.append(time.perf_counter() - begin)
+        if rank == 0:
+            median = sorted(times)[len(times) // 2]
+            print(json.dumps({"figure": "torch all_reduce", "ranks": ranks, "bytes": size, "us": median * 1e6, "gb_per_s": size / median / 1e9}), flush=True)
+
+
+SUBJECTS = {each.__name__: each for each in (reductions, collectives, transfers, groups, streams, training, sharded, speed)}
+
+
+def rank_main(rank, ranks, port, names, hosts):
+    if hosts:
+        os.environ["NCCL_HOSTID"] = f"host{rank}"
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), RANK=str(rank), WORLD_SIZE=str(ranks))
+    torch.cuda.set_device(GPU)
+    dist.init_process_group("nccl", rank=rank, world_size=ranks)
+    wrong = False
+    for name in names:
+        begin = time.perf_counter()
+        try:
+            SUBJECTS[name](rank, ranks)
+            torch.cuda.synchronize()
+            said = "ok"
+        except AssertionError as error:
+            wrong, said = True, f"rank {rank}: {error}"
+        if rank == 0 or said != "ok":
+            print(f"{name}, {ranks} ranks: {said} ({time.perf_counter() - begin:.1f} s)", flush=True)
+    dist.destroy_process_group()
+    sys.exit(1 if wrong else 0)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("ranks", type=int)
+    parser.add_argument("subjects", nargs="*", metavar="SUBJECT", help=", ".join(SUBJECTS))
+    parser.add_argument("--hosts", action="store_true", help="each rank says to be a host of its own (NCCL)")
+    given = parser.parse_args()
+    unknown = [name for name in given.subjects if name not in SUBJECTS]
+    if given.ranks < 1 or unknown:
+        parser.error(f"no such subject: {unknown[0]}" if unknown else f"{given.ranks} ranks")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    names = given.subjects or [name for name in SUBJECTS if name != "speed"]
+    mp.spawn(rank_main, args=(given.ranks, port, names, given.hosts), nprocs=given.ranks)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+// CUDA as NCCL's interface needs it, of the host's threads (test/simt): streams, memory that only such a GPU reaches, and gyre's kernels
+// there.
+#pragma once
+#include <vector>
+
+#include "plugin/abi/nccl.h"
+#include "test/simt/gpu.h"
+
+namespace gyre::test {
+
+/// A stream of the program's.
+class HostCudaStream {
+ public:
+  operator cudaStream_t() { return reinterpret_cast<cudaStream_t>(&stream_); }
+  void add(std::function<void()> next) { stream_.add(std::move(next)); }
+  bool done() { return stream_.done_within(std::chrono::seconds(60)); }
+
+ private:
+  simt::HostStream stream_{1024, {2, 32, 0}};
+};
+
+/// Memory of the GPU's.
+class HostCudaMemory {
+ public:
+  explicit HostCudaMemory(size_t bytes);
+  ~HostCudaMemory();
+  HostCudaMemory(const HostCudaMemory&) = delete;
+  HostCudaMemory& operator=(const HostCudaMemory&) = delete;
+
+  std::byte* data() { return bytes_.data(); }
+  template <class T>
+  T* as() {
+    return reinterpret_cast<T*>(bytes_.data());
+  }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+/// This process has such a GPU from now on, or none.
+void have_host_cuda(bool);
+/// Of that GPU, as the next communicators see it: another kernel of the process's can't be used.
+void break_host_gpu(bool);
+
+}  // namespace gyre::test

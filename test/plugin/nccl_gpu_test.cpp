@@ -1,0 +1,221 @@
+// NCCL's interface by gyre alone on GPU memory: in the order of streams, without waiting.
+#include <algorithm>
+#include <numeric>
+
+#include "test/catch.h"
+#include "test/plugin/host_cuda.h"
+#include "test/plugin/nccl_ranks.h"
+
+using namespace gyre;
+using test::HostCudaMemory;
+using test::HostCudaStream;
+using test::run_nccl;
+using namespace std::chrono_literals;
+
+namespace {
+
+class WithGpu {
+ public:
+  WithGpu() { test::have_host_cuda(true); }
+  ~WithGpu() { test::have_host_cuda(false); }
+  WithGpu(const WithGpu&) = delete;
+  WithGpu& operator=(const WithGpu&) = delete;
+};
+
+constexpr size_t count = 3000;
+
+class Floats {
+ public:
+  Floats(size_t size, float value) : size_(size), memory_(size * sizeof(float)) { std::fill_n(memory_.as<float>(), size, value); }
+  float* data() { return memory_.as<float>(); }
+  bool all(float value) {
+    return std::all_of(data(), data() + size_, [=](float v) { return v == value; });
+  }
+
+ private:
+  size_t size_;
+  HostCudaMemory memory_;
+};
+
+}  // namespace
+
+TEST_CASE("nccl on a GPU: collectives come in the order of the stream, and calls don't wait") {
+  const WithGpu gpu;
+  CHECK(run_nccl(3, [](ncclComm_t comm, int rank) -> std::string {
+          HostCudaStream stream;
+          Floats data(count, 0);
+          const auto begin = std::chrono::steady_clock::now();
+          stream.add([&] {
+            std::this_thread::sleep_for(300ms);
+            std::fill_n(data.data(), count, static_cast<float>(rank + 1));
+          });
+          NCCL_OK(ncclAllReduce(data.data(), data.data(), count, ncclFloat32, ncclSum, comm, stream));
+          NCCL_OK(ncclAllReduce(data.data(), data.data(), count, ncclFloat32, ncclMax, comm, stream));
+          if (std::chrono::steady_clock::now() - begin > 250ms) return "a call waited for the stream";
+          if (!stream.done()) return "the stream does not end";
+          ncclResult_t state = ncclInternalError;
+          NCCL_OK(ncclCommGetAsyncError(comm, &state));
+          return data.all(6) && state == ncclSuccess ? "" : "a wrong sum";
+        }) == "");
+}
+
+TEST_CASE("nccl on a GPU: every collective") {
+  const WithGpu gpu;
+  CHECK(run_nccl(2, [](ncclComm_t comm, int rank) -> std::string {
+          HostCudaStream stream;
+          const auto mine = static_cast<float>(rank + 1);
+          Floats one(count, mine), two(2 * count, mine), single(count, 0), both(2 * count, 0);
+          const auto halves = [&](float a, float b) {
+            return stream.done() && std::all_of(both.data(), both.data() + count, [=](float v) { return v == a; }) &&
+                   std::all_of(both.data() + count, both.data() + 2 * count, [=](float v) { return v == b; });
+          };
+          NCCL_OK(ncclAllGather(one.data(), both.data(), count, ncclFloat32, comm, stream));
+          if (!halves(1, 2)) return "all-gather";
+          NCCL_OK(ncclReduceScatter(two.data(), single.data(), count, ncclFloat32, ncclSum, comm, stream));
+          if (!stream.done() || !single.all(3)) return "reduce-scatter";
+          NCCL_OK(ncclAlltoAll(two.data(), both.data(), count, ncclFloat32, comm, stream));
+          if (!halves(1, 2)) return "all-to-all";
+          NCCL_OK(ncclReduce(one.data(), single.data(), count, ncclFloat32, ncclProd, 1, comm, stream));
+          if (!stream.done() || (rank == 1 && !single.all(2))) return "reduce";
+          NCCL_OK(ncclBroadcast(one.data(), single.data(), count, ncclFloat32, 1, comm, stream));
+          if (!stream.done() || !single.all(2)) return "broadcast";
+          std::fill_n(both.data(), 2 * count, 0.0F);
+          NCCL_OK(ncclGather(one.data(), both.data(), count, ncclFloat32, 0, comm, stream));
+          if (!stream.done() || (rank == 0 && !halves(1, 2))) return "gather";
+          NCCL_OK(ncclScatter(two.data(), single.data(), count, ncclFloat32, 0, comm, stream));
+          if (!stream.done() || !single.all(1)) return "scatter";
+          NCCL_OK(ncclAllReduce(nullptr, nullptr, 0, ncclFloat32, ncclSum, comm, stream));
+          return "";
+        }) == "");
+}
+
+TEST_CASE("nccl on a GPU: sends and receives go by the host, after what their streams were given") {
+  const WithGpu gpu;
+  CHECK(run_nccl(3, [](ncclComm_t comm, int rank) -> std::string {
+          HostCudaStream stream;
+          Floats out(count, 0), in(count, 0), sum(count, 1);
+          stream.add([&] {
+            std::this_thread::sleep_for(20ms);
+            std::fill_n(out.data(), count, static_cast<float>(rank));
+          });
+          NCCL_OK(ncclGroupStart());
+          NCCL_OK(ncclSend(out.data(), count, ncclFloat32, (rank + 1) % 3, comm, stream));
+          NCCL_OK(ncclRecv(in.data(), count, ncclFloat32, (rank + 2) % 3, comm, stream));
+          NCCL_OK(ncclAllReduce(sum.data(), sum.data(), count, ncclFloat32, ncclSum, comm, stream));
+          NCCL_OK(ncclGroupEnd());
+          if (!stream.done()) return "the stream does not end";
+          return in.all(static_cast<float>((rank + 2) % 3)) && sum.all(3) ? "" : "wrong data";
+        }) == "");
+}
+
+TEST_CASE("nccl on a GPU: one thread gives all ranks their calls") {
+  const WithGpu gpu;
+  constexpr int ranks = 3;
+  std::array<ncclComm_t, ranks> comms{};
+  REQUIRE(ncclCommInitAll(comms.data(), ranks, nullptr) == ncclSuccess);
+  std::array<HostCudaStream, ranks> streams;
+  std::vector<std::unique_ptr<Floats>> data;
+  for (int rank = 0; rank < ranks; ++rank) data.push_back(std::make_unique<Floats>(count, static_cast<float>(rank + 1)));
+  REQUIRE(ncclGroupStart() == ncclSuccess);
+  for (size_t r = 0; r < ranks; ++r)
+    CHECK(ncclAllReduce(data[r]->data(), data[r]->data(), count, ncclFloat32, ncclSum, comms.at(r), streams.at(r)) == ncclSuccess);
+  REQUIRE(ncclGroupEnd() == ncclSuccess);
+  for (size_t r = 0; r < ranks; ++r) {
+    CHECK(streams.at(r).done());
+    CHECK(data[r]->all(6));
+  }
+  for (const ncclComm_t comm : comms) CHECK(ncclCommDestroy(comm) == ncclSuccess);
+}
+
+TEST_CASE("nccl on a GPU: a pre-multiplied sum reads its scalar from the GPU") {
+  const WithGpu gpu;
+  CHECK(run_nccl(2, [](ncclComm_t comm, int rank) -> std::string {
+          HostCudaStream stream;
+          Floats data(count, 1), scalar(1, 0);
+          stream.add([&] { *scalar.data() = static_cast<float>(rank + 2); });
+          ncclRedOp_t op{};
+          NCCL_OK(ncclRedOpCreatePreMulSum(&op, scalar.data(), ncclFloat32, ncclScalarDevice, comm));
+          NCCL_OK(ncclAllReduce(data.data(), data.data(), count, ncclFloat32, op, comm, stream));
+          NCCL_OK(ncclRedOpDestroy(op, comm));
+          return stream.done() && data.all(5) ? "" : "a wrong sum";
+        }) == "");
+}
+
+TEST_CASE("nccl on a GPU: communicators that are split off reduce there, too") {
+  const WithGpu gpu;
+  CHECK(run_nccl(4, [](ncclComm_t comm, int rank) -> std::string {
+          HostCudaStream stream;
+          ncclComm_t part = nullptr;
+          NCCL_OK(ncclCommSplit(comm, rank % 2, rank, &part, nullptr));
+          Floats data(count, static_cast<float>(rank));
+          NCCL_OK(ncclAllReduce(data.data(), data.data(), count, ncclFloat32, ncclSum, part, stream));
+          const bool right = stream.done() && data.all(rank % 2 == 0 ? 2 : 4);
+          NCCL_OK(ncclCommDestroy(part));
+          return right ? "" : "a wrong sum";
+        }) == "");
+}
+
+TEST_CASE("nccl on a GPU: an abort frees the stream within a second, and the other rank learns of it") {
+  const WithGpu gpu;
+  const ncclUniqueId id = test::new_id();
+  std::array<std::string, 2> words;
+  const auto rank_main = [&](int rank) -> std::string {
+    ncclComm_t comm = nullptr;
+    NCCL_OK(ncclCommInitRank(&comm, 2, id, rank));
+    HostCudaStream stream;
+    Floats data(count, 1);
+    if (rank == 0) {
+      NCCL_OK(ncclAllReduce(data.data(), data.data(), count, ncclFloat32, ncclSum, comm, stream));
+      std::this_thread::sleep_for(50ms);
+      const auto begin = std::chrono::steady_clock::now();
+      NCCL_OK(ncclCommAbort(comm));
+      const bool freed = stream.done() && std::chrono::steady_clock::now() - begin < 1s;
+      return freed ? "" : "the stream is not free";
+    }
+    const auto until = std::chrono::steady_clock::now() + 10s;
+    ncclResult_t state = ncclSuccess;
+    while (state == ncclSuccess && std::chrono::steady_clock::now() < until) {
+      NCCL_OK(ncclCommGetAsyncError(comm, &state));
+      std::this_thread::sleep_for(1ms);
+    }
+    NCCL_OK(ncclCommAbort(comm));
+    return state == ncclRemoteError ? "" : "state " + std::to_string(state);
+  };
+  std::thread other([&] { words[1] = rank_main(1); });
+  words[0] = rank_main(0);
+  other.join();
+  CHECK(words[0] == "");
+  CHECK(words[1] == "");
+}
+
+TEST_CASE("nccl on a GPU: what can't be is an error that says so") {
+  const WithGpu gpu;
+  CHECK(run_nccl(2, [](ncclComm_t comm, int) -> std::string {
+          HostCudaStream stream;
+          Floats on_gpu(count, 1);
+          std::vector<float> host(count, 1);
+          NCCL_GIVES(ncclInvalidUsage, ncclAllReduce(on_gpu.data(), host.data(), count, ncclFloat32, ncclSum, comm, stream));
+          ncclRedOp_t op{};
+          NCCL_GIVES(ncclInvalidUsage, ncclRedOpCreatePreMulSum(&op, on_gpu.data(), ncclFloat32, ncclScalarHostImmediate, comm));
+          NCCL_OK(ncclRedOpCreatePreMulSum(&op, on_gpu.data(), ncclFloat32, ncclScalarDevice, comm));
+          NCCL_GIVES(ncclInvalidUsage, ncclAllReduce(host.data(), host.data(), count, ncclFloat32, op, comm, stream));
+          NCCL_OK(ncclRedOpDestroy(op, comm));
+          // Memory of the host is still reduced, when the call returns.
+          NCCL_OK(ncclAllReduce(host.data(), host.data(), count, ncclFloat32, ncclSum, comm, stream));
+          return host[0] == 2 && host[count - 1] == 2 ? "" : "a wrong sum of the host's";
+        }) == "");
+}
+
+TEST_CASE("nccl on a GPU: ranks without one that works leave GPU memory refused, and the host's reduced") {
+  const WithGpu gpu;
+  test::break_host_gpu(true);
+  CHECK(run_nccl(2, [](ncclComm_t comm, int) -> std::string {
+          HostCudaStream stream;
+          Floats on_gpu(count, 1);
+          std::vector<float> host(count, 1);
+          NCCL_GIVES(ncclInvalidUsage, ncclAllReduce(on_gpu.data(), on_gpu.data(), count, ncclFloat32, ncclSum, comm, stream));
+          NCCL_OK(ncclAllReduce(host.data(), host.data(), count, ncclFloat32, ncclSum, comm, stream));
+          return host[0] == 2 ? "" : "a wrong sum";
+        }) == "");
+  test::break_host_gpu(false);
+}

@@ -11,6 +11,7 @@
 #include "perf/topology_channels.h"
 #include "perf/topology_svg.h"
 #include "perf/topology_text.h"
+#include "topo/hwloc_numa.h"
 #include "topo/nccl_xml.h"
 #include "topo/nvml.h"
 
@@ -41,7 +42,7 @@ Result<Source> source_of(const TopoCommand& command) {
   if (file != nullptr && *file != '\0') return Source{GYRE_TRY(from_file("NCCL_TOPO_FILE", file)), fmt::format("NCCL_TOPO_FILE {}", file)};
   const auto gpus = topo::read_nvml();
   if (!gpus) log::warn("NVLinks are not known: {}", gpus.error().what);
-  return Source{GYRE_TRY(topo::discover("/", gpus ? *gpus : std::vector<topo::DriverGpu>())), "this machine"};
+  return Source{GYRE_TRY(topo::discover("/", gpus ? *gpus : std::vector<topo::DriverGpu>(), topo::read_hwloc_numa())), "this machine"};
 }
 
 // `named`: what named the file; empty: there is none.

@@ -45,25 +45,28 @@ Numa read_processor(const fs::path& file) {
   return numa;
 }
 
-int numa_of(const std::optional<PciPlace>& place) {
-  // -1 where the machine has one node, or nobody knows.
-  return place ? static_cast<int>(std::min(sysfs::number(place->folders.back() / "numa_node").value_or(0), unheard_of)) : 0;
+int numa_of(const std::optional<PciPlace>& place, const PciNuma& told) {
+  if (!place) return 0;
+  // -1, which is no number here, where the machine has one node, or firmware does not know.
+  if (const auto node = sysfs::number(place->folders.back() / "numa_node")) return static_cast<int>(std::min(*node, unheard_of));
+  const auto known = told.find(place->chain.back());
+  return known != told.end() ? known->second : 0;
 }
 
 // Adds a port to the NIC that is at its place, or is the first there.
-void add_port(std::vector<Found>& nics, std::optional<PciPlace> place, Port port) {
+void add_port(std::vector<Found>& nics, std::optional<PciPlace> place, const PciNuma& told, Port port) {
   const auto same = [&](const Found& nic) { return place && nic.place && nic.place->chain == place->chain; };
   const auto known = std::find_if(nics.begin(), nics.end(), same);
   if (known != nics.end()) {
     std::get<Nic>(known->is).ports.push_back(std::move(port));
   } else {
-    const int numa = numa_of(place);
+    const int numa = numa_of(place, told);
     nics.push_back({std::move(place), numa, Nic{{std::move(port)}}});
   }
 }
 
 // The ports of RDMA devices, and the network interfaces that are not theirs.
-std::vector<Found> find_nics(const fs::path& sys) {
+std::vector<Found> find_nics(const fs::path& sys, const PciNuma& told) {
   std::vector<Found> nics;
   std::vector<std::string> theirs;
   for (const auto& [name, number] : sysfs::rdma_ports(sys)) {
@@ -71,7 +74,8 @@ std::vector<Found> find_nics(const fs::path& sys) {
     theirs.insert(theirs.end(), facts.interfaces.begin(), facts.interfaces.end());
     const bool soft = facts.pci_path.empty() && !facts.interfaces.empty();  // made in software over an interface: it is where that is
     const std::string at = soft ? sysfs::interface(sys, facts.interfaces[0]).pci_path : facts.pci_path;
-    add_port(nics, at.empty() ? std::nullopt : place_of(at), {name, number, facts.mbit_per_s / 1000.0, facts.guid, true, facts.active});
+    add_port(nics, at.empty() ? std::nullopt : place_of(at), told,
+             {name, number, facts.mbit_per_s / 1000.0, facts.guid, true, facts.active});
   }
   for (const fs::path& folder : sysfs::entries(sys / "class/net")) {
     const std::string name = folder.filename();
@@ -80,12 +84,13 @@ std::vector<Found> find_nics(const fs::path& sys) {
     if (std::find(theirs.begin(), theirs.end(), name) != theirs.end()) continue;
     const sysfs::Interface facts = sysfs::interface(sys, name);
     const bool up = sysfs::first_line(folder / "operstate") != "down";
-    add_port(nics, facts.pci_path.empty() ? std::nullopt : place_of(facts.pci_path), {name, 1, facts.mbit_per_s / 1000.0, 0, false, up});
+    add_port(nics, facts.pci_path.empty() ? std::nullopt : place_of(facts.pci_path), told,
+             {name, 1, facts.mbit_per_s / 1000.0, 0, false, up});
   }
   return nics;
 }
 
-std::vector<Found> find_gpus(const fs::path& sys, std::span<const DriverGpu> driver) {
+std::vector<Found> find_gpus(const fs::path& sys, std::span<const DriverGpu> driver, const PciNuma& numa) {
   std::vector<Found> gpus;
   for (const fs::path& function : sysfs::entries(sys / "bus/pci/devices")) {
     const auto place = place_of(function);
@@ -96,7 +101,7 @@ std::vector<Found> find_gpus(const fs::path& sys, std::span<const DriverGpu> dri
     const auto told = std::find_if(driver.begin(), driver.end(), [&](const DriverGpu& gpu) { return gpu.address == *address; });
     Gpu gpu = told != driver.end() ? told->gpu : Gpu{};
     if (driver.empty()) gpu.index = static_cast<int>(gpus.size());
-    gpus.push_back({place, numa_of(place), std::move(gpu)});
+    gpus.push_back({place, numa_of(place, numa), std::move(gpu)});
   }
   return gpus;
 }
@@ -104,7 +109,7 @@ std::vector<Found> find_gpus(const fs::path& sys, std::span<const DriverGpu> dri
 // Puts what was found below NUMA nodes and switches, in their order.
 class Tree {
  public:
-  Tree(const fs::path& root, std::span<const DriverGpu> driver) : processor_(read_processor(root / "proc/cpuinfo")) {
+  Tree(const fs::path& root, std::span<const DriverGpu> driver, const PciNuma& told) : processor_(read_processor(root / "proc/cpuinfo")) {
     for (const fs::path& node : sysfs::entries(root / "sys/devices/system/node")) {
       const std::string name = node.filename();
       if (!name.starts_with("node")) continue;
@@ -113,8 +118,8 @@ class Tree {
       // A node of memory alone is nobody's parent.
       if (id < unheard_of && cpus.find_first_not_of("0,") != std::string::npos) numa(static_cast<int>(id), cpus);
     }
-    std::vector<Found> found = find_gpus(root / "sys", driver);
-    std::ranges::move(find_nics(root / "sys"), std::back_inserter(found));
+    std::vector<Found> found = find_gpus(root / "sys", driver, told);
+    std::ranges::move(find_nics(root / "sys", told), std::back_inserter(found));
     std::stable_sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
       const auto place = [](const Found& f) { return std::tuple{f.numa, f.place ? f.place->chain : std::vector<PciAddress>{}}; };
       return place(a) < place(b);
@@ -169,14 +174,14 @@ class Tree {
 
 }  // namespace
 
-Result<Topology> discover(const fs::path& root, std::span<const DriverGpu> driver) {
+Result<Topology> discover(const fs::path& root, std::span<const DriverGpu> driver, const PciNuma& numa) {
   const fs::path nodes = root / "sys/devices/system/node";
   const fs::path devices = root / "sys/bus/pci/devices";
   if (sysfs::entries(nodes).empty() && sysfs::entries(devices).empty()) {
     return Error{Code::invalid_argument,
                  fmt::format("no machine below {}: neither {} nor {} can be read", root.string(), nodes.string(), devices.string())};
   }
-  return Tree(root, driver).take();
+  return Tree(root, driver, numa).take();
 }
 
 }  // namespace gyre::topo

@@ -26,4 +26,11 @@ Result<std::string> read_file(const std::string& path, size_t most_bytes) {
   return std::move(text).str();
 }
 
+Status write_file(const std::string& named, const std::string& path, const std::string& text) {
+  std::ofstream file(path);
+  file << text;
+  file.close();
+  return file ? Status() : Error{Code::system, fmt::format("{} {}: {}", named, path, errno_text(errno))};
+}
+
 }  // namespace gyre

@@ -9,5 +9,7 @@ namespace gyre {
 
 /// All of a regular file (another might have no end) of at most `most_bytes`. Error: invalid_argument and why; the caller knows whose file.
 Result<std::string> read_file(const std::string& path, size_t most_bytes);
+/// In place of what the file had. Error: system, with `named`, which says what has named the file, its path and why.
+Status write_file(const std::string& named, const std::string& path, const std::string& text);
 
 }  // namespace gyre

@@ -60,6 +60,7 @@ Subcommand add_crossovers(CLI::App& app) {
   sub->add_option("--nodes", command->nodes, "So many of them (1)")->check(CLI::Range(1, 1 << 20));
   sub->add_option("--ranks", command->ranks, "Ranks, as many on each node (all GPUs)")->check(CLI::Range(2, 1 << 20));
   sub->add_option("--constants", command->constants, "File in place of topo/nccl/constants.json, which is compiled in");
+  sub->add_option("--rules", command->rules, "Write gyre's choices to this file, as GYRE_TUNER_FILE takes it");
   return {sub, [command](const Invocation&) { return crossovers(*command); }};
 }
 

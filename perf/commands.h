@@ -47,6 +47,7 @@ struct CrossoversCommand {
   int nodes = 1;
   std::optional<int> ranks;  ///< none: all GPUs of the nodes
   std::string constants;     ///< --constants FILE; empty: those compiled in
+  std::string rules;         ///< --rules FILE; empty: none
 };
 /// Predicts at which sizes NCCL's rings and trees are best with which protocol, by gyre's prices and by NCCL's own defaults.
 int crossovers(const CrossoversCommand&);

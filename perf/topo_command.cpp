@@ -1,12 +1,9 @@
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <cstdlib>
-#include <fstream>
 
 #include "base/file.h"
 #include "base/log.h"
-#include "base/text.h"
 #include "perf/commands.h"
 #include "perf/topology_channels.h"
 #include "perf/topology_svg.h"
@@ -45,23 +42,14 @@ Result<Source> source_of(const TopoCommand& command) {
   return Source{GYRE_TRY(topo::discover("/", gpus ? *gpus : std::vector<topo::DriverGpu>(), topo::read_hwloc_numa())), "this machine"};
 }
 
-// `named`: what named the file; empty: there is none.
-Status write(const std::string& named, const std::string& path, const std::string& text) {
-  if (path.empty()) return {};
-  std::ofstream file(path);
-  file << text;
-  file.close();
-  return file ? Status() : Error{Code::system, fmt::format("{} {}: {}", named, path, errno_text(errno))};
-}
-
 Status run(const TopoCommand& command) {
   const Source source = GYRE_TRY(source_of(command));
   const topo::Topology& topology = source.topology;
   const auto counted = [](size_t number, std::string_view noun) { return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s"); };
   const std::string title = fmt::format("{}: {}, {}, {}", source.name, counted(topology.all<topo::Numa>().size(), "NUMA node"),
                                         counted(topology.all<topo::Gpu>().size(), "GPU"), counted(topology.all<topo::Nic>().size(), "NIC"));
-  GYRE_TRY(write("--dump", command.dump, topo::write_nccl_xml(topology)));
-  GYRE_TRY(write("--svg", command.svg, topology_svg(topology, title, command.nodes)));
+  if (!command.dump.empty()) GYRE_TRY(write_file("--dump", command.dump, topo::write_nccl_xml(topology)));
+  if (!command.svg.empty()) GYRE_TRY(write_file("--svg", command.svg, topology_svg(topology, title, command.nodes)));
   fmt::print("{}\n\n{}", title, topology_tree(topology));
   const std::string table = topology_table(topology);
   if (!table.empty()) fmt::print("\n{}\n{}", table, topology_channels(topology, command.nodes));

@@ -79,6 +79,7 @@ def crossovers_of_every_machine():
 
 
 def wrong_input():
+    run("crossovers", "--rules", "/nowhere/rules.csv").complains("--rules /nowhere/rules.csv: No such file")
     run("crossovers", "--machine", "dgx_h10").complains("dgx_h10", r"did you mean dgx_h100\?")
     run("crossovers", "--ranks", 10, "--nodes", 3).complains("10 ranks", "3 nodes")
     run("crossovers", "--constants", "/nowhere.json").complains("/nowhere.json")

@@ -39,6 +39,19 @@ def every_table_chooses_by_the_rules():
         check(found["reduce", 8] == ("ring/ll128", "NCCL's") and found["reduce", 131072] == ("NCCL's own", "NCCL's"), process.story())
 
 
+def predicted_choices_are_rules_as_they_are_written():
+    with tempfile.NamedTemporaryFile("r", suffix=".csv") as file:
+        shown = run("crossovers", "--nodes", 2, "--rules", file.name).passed()
+        rules = file.read()
+    changes = re.findall(r"^ +all_reduce +(\d+) +(\w+/\w+) ", shown.out, re.M)
+    found = choices(tuner("--ranks", "16", "--nodes", "2", "-b", "8", "-e", "256M", "-f", "2", rules=rules))
+    wanted = {size: [choice for start, choice in changes if int(start) <= size][-1] for (collective, size) in found if collective == "all_reduce"}
+    check(len(wanted) == 26 and len(set(wanted.values())) > 2, shown.story())
+    check(all(found["all_reduce", size] == (choice, "NCCL's") for size, choice in wanted.items()), f"{found}\n{shown.story()}")
+    others = choices(tuner("--ranks", "8", "--nodes", "1", "-b", "8", "-e", "8", rules=rules))
+    check(set(others.values()) == {("NCCL's own", "NCCL's")}, f"{others}")
+
+
 def rules_for_others_are_not_this_communicators():
     found = choices(tuner("--ranks", "8", "--nodes", "1", "-b", "8", "-e", "8"))
     check(set(found.values()) == {("NCCL's own", "NCCL's")}, f"{found}")
@@ -72,5 +85,5 @@ def what_cannot_be_asked_is_said_in_one_line():
     check(process.failed() and "init: nccl" in process.err and "wood" in process.err, process.story())
 
 
-subjects([every_table_chooses_by_the_rules, rules_for_others_are_not_this_communicators,
+subjects([every_table_chooses_by_the_rules, predicted_choices_are_rules_as_they_are_written, rules_for_others_are_not_this_communicators,
           prices_of_a_tuners_own_and_entries_that_it_forbids_are_choices, what_no_communicator_has_is_not_chosen, what_cannot_be_asked_is_said_in_one_line])

@@ -130,7 +130,7 @@ Result<GpuMemory> Place::allocate(size_t bytes) {
 }
 
 Result<GpuMemory> Place::allocate_pinned(size_t bytes) {
-  std::byte* memory = kept(bytes);
+  std::byte* memory = kept(pinned_, bytes);
   if (memory == nullptr) {
     const On on(*this);
     void* fresh = nullptr;
@@ -138,18 +138,22 @@ Result<GpuMemory> Place::allocate_pinned(size_t bytes) {
     memory = static_cast<std::byte*>(fresh);
   }
   std::memset(memory, 0, bytes);
-  return GpuMemory(memory, [this, bytes](std::byte* old) {
-    const std::lock_guard lock(mutex_);
-    unused_.emplace(bytes, old);
-  });
+  return keeping(memory, pinned_, bytes);
 }
 
-std::byte* Place::kept(size_t bytes) {
+GpuMemory Place::keeping(std::byte* memory, Unused& unused, size_t bytes) {
+  return {memory, [this, &unused, bytes](std::byte* old) {
+            const std::lock_guard lock(mutex_);
+            unused.emplace(bytes, old);
+          }};
+}
+
+std::byte* Place::kept(Unused& unused, size_t bytes) {
   const std::lock_guard lock(mutex_);
-  const auto found = unused_.find(bytes);  // communicators of a job are alike
-  if (found == unused_.end()) return nullptr;
+  const auto found = unused.find(bytes);  // communicators of a job are alike
+  if (found == unused.end()) return nullptr;
   std::byte* const memory = found->second;
-  unused_.erase(found);
+  unused.erase(found);
   return memory;
 }
 

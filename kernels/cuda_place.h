@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <string_view>
 
 #include "kernels/gpu.h"
 
@@ -26,7 +27,8 @@ struct Driver {
 };
 
 /// Of the process, never closed: ranks that share it come and go, and to close what is CUDA's waits for all that runs on the GPU, which may
-/// be another rank's kernel that waits for us. For the same reason memory is the pool's and not cudaFree()'s, and pinned memory is kept.
+/// be another rank's kernel that waits for us. For the same reason memory is the pool's and not cudaFree()'s, and what no pool has, pinned
+/// memory and what other processes reach, is kept, and so is what of theirs is mapped here.
 class Place {
  public:
   static Result<Place*> of(int device);
@@ -34,6 +36,8 @@ class Place {
   // From any thread.
   Result<GpuMemory> allocate(size_t bytes);
   Result<GpuMemory> allocate_pinned(size_t bytes);
+  Result<ReachableMemory> allocate_reachable(size_t bytes);
+  Result<std::byte*> reach(std::string_view handle);
 
   Driver driver;
   CUcontext context = nullptr;
@@ -44,12 +48,15 @@ class Place {
   Status open(int number);
   Status open_pool();
   Result<bool> try_a_gate();
-  std::byte* kept(size_t bytes);
+  using Unused = std::multimap<size_t, std::byte*>;
+  std::byte* kept(Unused&, size_t bytes);
+  GpuMemory keeping(std::byte*, Unused&, size_t bytes);
 
   cudaMemPool_t pool_ = nullptr;   ///< null where the device has none
   cudaStream_t stream_ = nullptr;  ///< on which it is asked; never waits for anything
   std::mutex mutex_;
-  std::multimap<size_t, std::byte*> unused_;  ///< pinned
+  Unused pinned_, reachable_;
+  std::map<std::string, std::byte*, std::less<>> reached_;  ///< of other processes, by handle
 };
 
 /// Calls of this thread go there meanwhile; what it had before is as it was, be it nothing.

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "kernels/stay.h"
@@ -13,6 +15,12 @@ namespace gyre::kernels {
 
 /// Memory that its owner gives back.
 using GpuMemory = std::unique_ptr<std::byte[], std::function<void(std::byte*)>>;
+
+/// GPU memory that kernels of other ranks on this host can reach, who open it by the handle.
+struct ReachableMemory {
+  GpuMemory memory;
+  std::string handle;
+};
 
 /// A flag that is opened for all tickets there will ever be. Streams compare as signed numbers and by their difference, so that the
 /// largest unsigned one would be less than any ticket.
@@ -52,6 +60,11 @@ class Gpu {
   virtual Result<GpuMemory> allocate(size_t bytes) = 0;
   /// Of the host, which the GPU reaches at the same address; zeros.
   virtual Result<GpuMemory> allocate_pinned(size_t bytes) = 0;
+  /// Error: others can't reach this GPU's memory. What is given back may still be read: it stays mapped as long as this process lives.
+  virtual Result<ReachableMemory> allocate_reachable(size_t bytes) = 0;
+  /// Where this GPU's kernels reach what a rank on this host, of this process or another, has allocated so; as long as both processes
+  /// live. Error: they can't.
+  virtual Result<std::byte*> reach(std::string_view handle) = 0;
   /// Whether its kernels reduce this type.
   virtual bool computes(DataType) const { return true; }
   /// Whether its streams can wait for flags.

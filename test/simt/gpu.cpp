@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <new>
+#include <vector>
 
 #include "kernels/mem.h"
 
@@ -11,9 +13,11 @@ namespace {
 
 constexpr auto alignment = std::align_val_t{256};  // cudaMalloc's
 
+constexpr int untouched = -1;
+
 kernels::GpuMemory memory(size_t bytes, int filling) {
   auto* data = static_cast<std::byte*>(::operator new(std::max<size_t>(bytes, 1), alignment));
-  std::memset(data, filling, bytes);
+  if (filling != untouched) std::memset(data, filling, bytes);
   return {data, [](std::byte* old) { ::operator delete(old, alignment); }};
 }
 
@@ -30,6 +34,31 @@ void order(HostStream& first, HostStream& then) {
   const auto event = std::make_shared<Event>();
   first.add([event] { kernels::store_release(&event->flag, 1); });
   then.add([event] { await(&event->flag, 1); });
+}
+
+/// Of the process, as CUDA's (kernels/cuda_place.h): who may still read it is not asked.
+class ReachableStore {
+ public:
+  std::byte* take(size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = unused_.find(bytes); found != unused_.end()) return unused_.extract(found).mapped();
+    return all_.emplace_back(memory(bytes, bytes <= filled ? 0xa5 : untouched)).get();
+  }
+  void give_back(std::byte* old, size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    unused_.emplace(bytes, old);
+  }
+
+ private:
+  static constexpr size_t filled = 1 << 20;
+  std::mutex mutex_;
+  std::vector<kernels::GpuMemory> all_;
+  std::multimap<size_t, std::byte*> unused_;
+};
+
+ReachableStore& reachable_store() {
+  static ReachableStore store;
+  return store;
 }
 
 }  // namespace
@@ -106,5 +135,18 @@ Result<std::unique_ptr<kernels::Stream>> HostGpu::open_stream() {
 // What nobody has written is no zero.
 Result<kernels::GpuMemory> HostGpu::allocate(size_t bytes) { return memory(bytes, 0xa5); }
 Result<kernels::GpuMemory> HostGpu::allocate_pinned(size_t bytes) { return memory(bytes, 0); }
+
+Result<kernels::ReachableMemory> HostGpu::allocate_reachable(size_t bytes) {
+  std::byte* const data = reachable_store().take(bytes);
+  std::string handle(sizeof data, '\0');
+  std::memcpy(handle.data(), &data, sizeof data);
+  return kernels::ReachableMemory{{data, [bytes](std::byte* old) { reachable_store().give_back(old, bytes); }}, std::move(handle)};
+}
+
+Result<std::byte*> HostGpu::reach(std::string_view handle) {
+  std::byte* data = nullptr;
+  std::memcpy(&data, handle.data(), sizeof data);
+  return data;
+}
 
 }  // namespace gyre::simt

@@ -50,6 +50,8 @@ class HostGpu final : public kernels::Gpu {
   Result<std::unique_ptr<kernels::Stream>> open_stream() override;
   Result<kernels::GpuMemory> allocate(size_t bytes) override;
   Result<kernels::GpuMemory> allocate_pinned(size_t bytes) override;
+  Result<kernels::ReachableMemory> allocate_reachable(size_t bytes) override;
+  Result<std::byte*> reach(std::string_view handle) override;
   unsigned resident_blocks() const override { return grid_.blocks; }
 
  private:

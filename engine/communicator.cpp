@@ -139,6 +139,10 @@ Result<Request> Communicator::begin(Operation next) {
   return start(std::move(next));
 }
 
+bool Communicator::slots_by_default() const {
+  return given_.slot_bytes.origin == "default" && given_.slots.origin == "default" && given_.memory_bytes.origin == "default";
+}
+
 Status Communicator::lives() {
   if (auto error = broken()) return *std::move(error);
   return {};

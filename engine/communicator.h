@@ -65,8 +65,13 @@ class Communicator {
   Result<Operation> prepare(const Call&, const void* input, void* output, TimeLimit = {});
   Result<Request> begin(Operation);
   void only_by_messages() { planner_.only_by_messages(); }
+  void only_by_messages(const Planner::Room& room) { planner_.only_by_messages(room); }
   const Connections& connections() const { return connections_; }
   const transport::Slots& slots() const { return slots_; }
+  /// Nobody has said how long messages are to be, nor what memory they may take.
+  bool slots_by_default() const;
+  /// What each rank gives, by rank; called by all.
+  Result<std::vector<std::string>> all_gather(std::string_view mine);
   /// True: it is done. Error: it can't be done any more.
   Result<bool> test(Request);
   Status wait(Request);

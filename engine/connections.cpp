@@ -56,6 +56,7 @@ Result<Connections> connect_ranks(Bootstrap& bootstrap, const Config& config, co
   Connections connections;
   connections.fifos.assign(connected_channels(config), std::vector<transport::Fifo*>(ranks));
   connections.transports.resize(ranks);
+  for (const Facts& theirs : facts) connections.near.push_back(theirs.host == facts[own].host);
   std::vector<std::string> reasons(ranks);
 
   for (const transport::Device& device : known_devices(facts)) {

@@ -17,6 +17,7 @@ struct Connections {
   std::vector<Backend> backends;
   std::vector<std::vector<transport::Fifo*>> fifos;  ///< [channel][peer]; null for this rank itself
   std::vector<std::string> transports;               ///< [peer]: the backend's name
+  std::vector<bool> near;                            ///< [peer]: on this rank's host, as this rank is itself
 };
 
 /// Called by all ranks. auto: shm inside a host where the peer's memory can be opened, otherwise as network.h says; or the transport named.

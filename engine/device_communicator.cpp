@@ -18,16 +18,8 @@ Result<std::unique_ptr<DeviceCommunicator>> DeviceCommunicator::create(std::uniq
 
 Status DeviceCommunicator::open() {
   communicator_->only_by_messages();
-  const auto& fifos = communicator_->connections().fifos;
-  links_.rank = rank();
-  links_.staging.ranks = static_cast<size_t>(size());
-  links_.staging.slots = communicator_->slots();
-  for (const auto& channel : fifos) links_.fifos.insert(links_.fifos.end(), channel.begin(), channel.end());
-  messages_ = GYRE_TRY(gpu_.allocate_pinned(links_.staging.bytes(fifos.size())));
-  sums_ = GYRE_TRY(gpu_.allocate(2 * links_.staging.slots.bytes));
-  links_.staging.messages = messages_.get();
-  links_.staging.sums = sums_.get();
-  queue_ = GYRE_TRY(DeviceQueue::open(gpu_));
+  memory_ = GYRE_TRY(DeviceMemory::open(*communicator_, gpu_));
+  queue_ = GYRE_TRY(DeviceQueue::open(gpu_, memory_.everywhere()));
   return {};
 }
 
@@ -78,22 +70,44 @@ Result<Operation> DeviceCommunicator::prepare(const Call& call, const void* inpu
 }
 
 Result<std::shared_ptr<Work>> DeviceCommunicator::give(const Operation& operation, void* user, std::optional<HandOff> hand_off) {
-  const std::shared_ptr<const Plan> plan(operation.planned, operation.planned->messages.get());
-  const auto* own = GYRE_TRY(turns(*plan));
-  std::byte* const memory = GYRE_TRY(scratch(plan->scratch_bytes()));
-  DeviceSteps steps = device_steps(*plan, rank(), *own, operation.buffers, memory, links_.staging);
+  auto program = std::make_unique<DeviceProgram>();
+  program->plan = {operation.planned, operation.planned->messages.get()};
+  program->rank = rank();
+  const Plan& plan = *program->plan;
+  const auto* own = GYRE_TRY(turns(plan));
+  program->staging = memory_.staging(plan);
+  std::byte* const memory = GYRE_TRY(scratch(program->staging.sums_bytes() + plan.scratch_bytes()));
+  program->staging.sums = memory;
+  program->steps = device_steps(plan, rank(), *own, operation.buffers, memory + program->staging.sums_bytes(), program->staging);
+  const DeviceSteps& steps = program->steps;
   const HandOff fitting = queue_->fitting(steps);
   const HandOff by = fitting == HandOff::gates ? hand_off.value_or(fitting) : fitting;  // more would wait for itself in a full stream
-  const Tickets tickets = GYRE_TRY(queue_->enqueue(plan->call(), steps, by, user));
+  const Tickets tickets = GYRE_TRY(queue_->enqueue(plan.call(), steps, by, user));
+  given_last_ = {by, steps.kernels.size(), steps.traffic(size_of(plan.call().type))};
+  auto links = this->links(*program, operation.call);
   return std::shared_ptr<Work>(
-      std::make_shared<DeviceRun>(plan, operation.call, std::move(steps), *queue_, links_, tickets, operation.limit));
+      std::make_shared<DeviceRun>(std::move(program), std::move(links), operation.call, *queue_, tickets, operation.limit));
+}
+
+std::vector<std::unique_ptr<DeviceLink>> DeviceCommunicator::links(const DeviceProgram& program, const Identity& call) const {
+  const auto& fifos = communicator_->connections().fifos;
+  const size_t ranks = program.staging.ranks;
+  std::vector<std::unique_ptr<DeviceLink>> made(program.steps.arriving.size());
+  for (uint32_t c = 0; c < made.size(); ++c) {
+    const auto& arriving = program.steps.arriving[c];
+    const auto& leaving = program.steps.leaving[c];
+    if (arriving.empty() && leaving.empty()) continue;
+    made[c] = device_link({*fifos[c / ranks][c % ranks], call.word, arriving, leaving, program.staging, c},
+                          memory_.reaches(static_cast<Rank>(c % ranks)));
+  }
+  return made;
 }
 
 Result<const std::vector<schedule::Turn>*> DeviceCommunicator::turns(const Plan& plan) {
   const auto key = std::pair(&plan.schedule(), plan.slices());
   const auto known = turns_.find(key);
   if (known != turns_.end()) return &known->second;
-  const uint32_t credits = transport::PostedFifo::certain_credits(links_.staging.slots);
+  const uint32_t credits = transport::PostedFifo::certain_credits(memory_.slots());
   return &turns_.emplace(key, GYRE_TRY(schedule::turns(plan.schedule(), rank(), credits, plan.slices()))).first->second;
 }
 

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "engine/communicator.h"
+#include "engine/device_memory.h"
 #include "engine/device_run.h"
 #include "kernels/gpu.h"
 
@@ -18,7 +19,8 @@ namespace gyre::engine {
 
 class DeviceCommunicator {
  public:
-  /// Takes a communicator that has run nothing, on all ranks; the GPU must outlive this. All memory that the host needs is taken now.
+  /// Takes a communicator that has run nothing, on all ranks, which call this together; the GPU must outlive this. All memory that the host
+  /// needs is taken now. Ranks that reach the memory of each other's GPUs leave messages there.
   static Result<std::unique_ptr<DeviceCommunicator>> create(std::unique_ptr<Communicator>, kernels::Gpu&);
   /// What is under way ends, here and on other ranks, and streams go on without it: finish() first, also where a stream has been waited
   /// for, since others may still need what this rank's GPU has done.
@@ -35,6 +37,15 @@ class DeviceCommunicator {
   /// stream is given next begins after it. Returns at once, unless streams are full. Buffers as Communicator::run()'s, of the GPU; they
   /// are the collective's until the stream has passed it. What goes wrong later is status()'s. `hand_off`: gates only where they fit.
   Status enqueue(const Call&, const void* input, void* output, void* user, std::optional<HandOff> hand_off = {});
+  /// What the collective given last takes of the GPU, as known to whoever gave it.
+  struct Given {
+    HandOff hand_off = HandOff::gates;
+    size_t kernels = 0;
+    size_t bytes = 0;  ///< that they read and write
+  };
+  const Given& given() const { return given_last_; }
+  /// All messages stay on GPUs.
+  bool all_on_gpus() const { return memory_.everywhere(); }
   /// What went wrong since; streams go on all the same, and what collectives gave them is not to be used.
   Status status();
   /// Blocks until all that was given has ended, or can't.
@@ -53,6 +64,7 @@ class DeviceCommunicator {
   Result<std::shared_ptr<Work>> give(const Operation&, void* user, std::optional<HandOff>);
   Result<const std::vector<schedule::Turn>*> turns(const Plan&);
   Result<std::byte*> scratch(size_t bytes);
+  std::vector<std::unique_ptr<DeviceLink>> links(const DeviceProgram&, const Identity&) const;
   std::unique_lock<std::mutex> turn();
   void serve();
   Error fail(const Error&);
@@ -62,10 +74,10 @@ class DeviceCommunicator {
 
   // Of callers, who may wait for room in a stream, which the thread below makes.
   std::mutex calls_;
-  kernels::GpuMemory messages_, sums_;
+  DeviceMemory memory_;
   std::vector<kernels::GpuMemory> scratch_;  // the last is used; what is under way may use those before
   size_t scratch_bytes_ = 0;
-  DeviceLinks links_;
+  Given given_last_;
   std::unique_ptr<DeviceQueue> queue_;
   std::map<std::pair<const schedule::Schedule*, uint32_t>, std::vector<schedule::Turn>> turns_;  // by slices
 

@@ -33,10 +33,11 @@ StayItem item_of(const Call& call, const DeviceKernel& kernel, uint64_t ticket) 
 
 }  // namespace
 
-DeviceQueue::DeviceQueue(kernels::Gpu& gpu) : gpu_(gpu), blocks_(std::min(most_blocks, gpu.resident_blocks())) {}
+DeviceQueue::DeviceQueue(kernels::Gpu& gpu, bool fast)
+    : gpu_(gpu), blocks_(std::min(most_blocks, gpu.resident_blocks())), step_blocks_(fast ? waves * gpu.resident_blocks() : blocks_) {}
 
-Result<std::unique_ptr<DeviceQueue>> DeviceQueue::open(kernels::Gpu& gpu) {
-  std::unique_ptr<DeviceQueue> queue(new DeviceQueue(gpu));
+Result<std::unique_ptr<DeviceQueue>> DeviceQueue::open(kernels::Gpu& gpu, bool fast) {
+  std::unique_ptr<DeviceQueue> queue(new DeviceQueue(gpu, fast));
   queue->memory_ = GYRE_TRY(gpu.allocate_pinned(sizeof(Shared)));
   queue->shared_ = new (queue->memory_.get()) Shared{};
   for (StayItem& item : queue->shared_->items) item.ticket = kernels::all_tickets;  // none
@@ -81,7 +82,7 @@ Status DeviceQueue::wait_and_run(const Call& call, const DeviceSteps& steps, uin
       const DeviceKernel& kernel = steps.kernels[k];
       if (kernel.args.count == 0) continue;
       GYRE_TRY(stream_->launch(kernels::step_kernel_of(arithmetic_of(call), kernel.op, kernel.shape), kernel.args,
-                               kernels::step_blocks(bytes_moved(call, kernel), blocks_)));
+                               kernels::step_blocks(bytes_moved(call, kernel), step_blocks_)));
     }
     GYRE_TRY(stream_->raise(&shared_->ended, end));
   }

@@ -123,9 +123,19 @@ class Writer {
 
 }  // namespace
 
+size_t DeviceSteps::traffic(size_t element_bytes) const {
+  size_t elements = 0;
+  for (const DeviceKernel& kernel : kernels) {
+    const auto there = [](const void* operand) { return operand != nullptr ? size_t{1} : 0; };
+    for (const void* source : kernel.args.sources) elements += there(source) * kernel.args.count;
+    for (const void* destination : kernel.args.destinations) elements += there(destination) * kernel.args.count;
+  }
+  return elements * element_bytes;
+}
+
 DeviceSteps device_steps(const Plan& plan, Rank rank, std::span<const Turn> turns, const Buffers& buffers, std::byte* scratch,
                          const Staging& staging) {
-  Writer writer(plan, rank, buffers, scratch, staging, staging.connections(plan.schedule().channels));
+  Writer writer(plan, rank, buffers, scratch, staging, staging.in.size());
   for (uint32_t round = 0; round < plan.rounds(); ++round) {
     for (const Turn& turn : turns) writer.write(turn, round);
   }

@@ -1,6 +1,6 @@
 // A plan as kernels on one stream: the rank's steps in the order of schedule/turns.h, each as one or several kernels, with the addresses
-// that they read and write and the messages that they wait for and make. Messages lie in staging, memory of the host that the GPU reaches:
-// message m of a connection in place m % credits, counted anew in each collective. It must not know: streams, connections, how to wait.
+// that they read and write and the messages that they wait for and make. Messages lie in staging, where the GPU reaches them: message m of
+// a connection in place m % credits, counted anew in each collective. It must not know: streams, connections, how to wait.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -11,24 +11,20 @@
 
 namespace gyre::engine {
 
-/// Where messages lie, and sums that are on their way.
+/// Where a plan's messages lie, and sums that are on their way. Connection channel * ranks + peer is to and from that peer.
 struct Staging {
-  std::byte* messages = nullptr;  ///< [connection, in or out, place]
-  std::byte* sums = nullptr;      ///< of the GPU: two, of a message each
+  /// [connection]: message 0, the others behind it; null: the plan has none there.
+  std::vector<std::byte*> in, out;
+  std::byte* sums = nullptr;  ///< of the GPU: two, of a message each
   size_t ranks = 1;
-  transport::Slots slots;
+  size_t credits = 1;
+  size_t place_bytes = 0;  ///< from one message to the next
 
-  size_t connections(size_t channels) const { return channels * ranks; }
   uint32_t connection(uint32_t channel, Rank peer) const { return static_cast<uint32_t>(channel * ranks + static_cast<size_t>(peer)); }
-  size_t bytes(size_t channels) const { return connections(channels) * 2 * slots.credits * slots.bytes; }
-  std::byte* incoming(uint32_t connection, uint64_t message) const { return place(connection, 0, message); }
-  std::byte* outgoing(uint32_t connection, uint64_t message) const { return place(connection, 1, message); }
-  std::byte* sum(size_t which) const { return sums + which * slots.bytes; }
-
- private:
-  std::byte* place(uint32_t connection, size_t direction, uint64_t message) const {
-    return messages + ((size_t{connection} * 2 + direction) * slots.credits + message % slots.credits) * slots.bytes;
-  }
+  std::byte* incoming(uint32_t connection, uint64_t message) const { return in[connection] + message % credits * place_bytes; }
+  std::byte* outgoing(uint32_t connection, uint64_t message) const { return out[connection] + message % credits * place_bytes; }
+  size_t sums_bytes() const { return 2 * place_bytes; }
+  std::byte* sum(size_t which) const { return sums + which * place_bytes; }
 };
 
 /// A message of this collective.
@@ -60,6 +56,8 @@ struct DeviceSteps {
   std::vector<Passing> messages;
   std::vector<std::vector<size_t>> arriving, leaving;  ///< [connection]: bytes of each message
 
+  /// Of all kernels: bytes that they read and write, with elements of so many.
+  size_t traffic(size_t element_bytes) const;
   std::span<const Passing> arrivals(const DeviceStep& step) const { return {messages.data() + step.messages, step.arrivals}; }
   std::span<const Passing> sends(const DeviceStep& step) const { return {messages.data() + step.messages + step.arrivals, step.sends}; }
 };

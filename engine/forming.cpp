@@ -91,6 +91,10 @@ Result<std::unique_ptr<Communicator>> Communicator::among(const std::vector<Rank
   return form(std::move(bootstrap), for_part(given_, members.size()));
 }
 
+Result<std::vector<std::string>> Communicator::all_gather(std::string_view mine) {
+  return while_others_move([&] { return bootstrap_->all_gather(mine, start_limit()); });
+}
+
 Result<std::unique_ptr<Communicator>> Communicator::split(int color, int key, const std::atomic<bool>* cancelled) {
   if (auto error = broken()) return *std::move(error);
   if (!in_flight_.empty()) GYRE_TRY(wait({in_flight_.begun()}));

@@ -56,6 +56,8 @@ class Plan {
   /// Elements of a rank's scratch.
   size_t scratch() const { return (schedule().scratch + schedule().chunks - 1) / schedule().chunks * call_.count; }
   size_t scratch_bytes() const { return scratch() * widths_.scratch; }
+  /// Bytes of the longest message, at most.
+  size_t message_bytes() const { return cut_.slice_elements * widest_message() * schedule().longest_message(); }
   /// Its sums are those of the canonical tree (kernels/canonical.h).
   bool ordered() const { return shape().ordered; }
   /// Bytes of an element in a message of this form, and in a buffer, where it may take less.

@@ -6,11 +6,13 @@
 
 #include "base/log.h"
 #include "engine/memory.h"
+#include "schedule/sends.h"
 
 namespace gyre::engine {
 namespace {
 
 constexpr size_t plans_kept = 64;
+constexpr size_t slot_alignment = 4096;
 
 std::string_view family_of(const DirectForm& form) { return form.schedule->staged ? "one_shot" : "two_shot"; }
 topo::BufferAccess access(const DirectPlan& plan, BufferKind kind) {
@@ -38,6 +40,23 @@ Result<std::shared_ptr<const Proven>> Planner::proven(const Choice& choice) {
   return schedules_.emplace(key, std::move(made)).first->second;
 }
 
+void Planner::only_by_messages(const Room& room) {
+  only_by_messages();
+  schedules_.clear();
+  unfit_.clear();
+  slots_ = room.slots;
+  room_bytes_ = room.bytes;
+  circumstances_.cutting.slot_bytes = slots_.bytes;
+  circumstances_.cutting.slices = schedule::slices_under_way(slots_.credits);
+  circumstances_.cutting.credits = slots_.credits;
+}
+
+size_t Planner::slot_bytes(const schedule::Schedule& schedule) const {
+  if (room_bytes_ == 0) return slots_.bytes;
+  const size_t each = room_bytes_ / slots_.credits / std::max(1U, schedule::most_sends(schedule));
+  return std::min(slots_.bytes, each / slot_alignment * slot_alignment);
+}
+
 // The best whose scratch there may be. All ranks know of the same bound, so that they choose alike.
 Result<std::unique_ptr<Plan>> Planner::by_messages(const Call& call) {
   Excluded excluded = unfit_;
@@ -50,7 +69,8 @@ Result<std::unique_ptr<Plan>> Planner::by_messages(const Call& call) {
       continue;
     }
     if (!schedule) return schedule.error();
-    Plan plan = GYRE_TRY(Plan::make(*std::move(schedule), call, slots_.bytes));
+    const size_t slot = slot_bytes((*schedule)->schedule);
+    Plan plan = GYRE_TRY(Plan::make(*std::move(schedule), call, slot));
     if (plan.scratch_bytes() <= circumstances_.scratch_room) {
       say_instead(call, choice);
       return std::make_unique<Plan>(std::move(plan));

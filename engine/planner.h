@@ -55,6 +55,13 @@ class Planner {
   void prefer(const Preference&);
   /// From now on nothing runs directly: the buffers are none that a host reaches.
   void only_by_messages() { direct_ = false, plans_.clear(); }
+  /// Memory for the messages that a rank sends, which each schedule divides among the connections that it has a rank send on.
+  struct Room {
+    transport::Slots slots;  ///< of a connection, at most
+    size_t bytes = 0;        ///< of a rank, on all connections together
+  };
+  /// The same, and messages go by such memory and not by the transport's slots. Nothing has been planned yet.
+  void only_by_messages(const Room&);
   /// Valid until the next call of this; shared_from_this() keeps it. Error: also a call that is not valid.
   Result<Planned*> planned(const Call&);
   /// These say of the next such call what Communicator's of the same name do.
@@ -65,6 +72,7 @@ class Planner {
 
  private:
   Result<std::shared_ptr<const Proven>> proven(const Choice&);
+  size_t slot_bytes(const schedule::Schedule&) const;
   void say_instead(const Call&, const Choice&);
   Result<std::unique_ptr<Plan>> by_messages(const Call&);
   Result<std::optional<DirectPlan>> directly(const Call&);
@@ -74,6 +82,7 @@ class Planner {
   Rank rank_;
   int ranks_;
   transport::Slots slots_;
+  size_t room_bytes_ = 0;  ///< Room::bytes; 0: every connection has its slots
   size_t channels_;
   bool direct_;
   Circumstances circumstances_;

@@ -1,8 +1,10 @@
 // What ends collectives on a device early: aborts, ranks that are gone, calls that differ, deadlines. The user's stream always goes on.
 #include <fmt/format.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <span>
 
 #include "test/catch.h"
 #include "test/engine/device_ranks.h"
@@ -37,70 +39,103 @@ std::string end_of(DeviceRank& on) {
 }  // namespace
 
 TEST_CASE("an abort ends what runs on a device and frees the stream", "[device]") {
-  for (const HandOff hand_off : test::both_hand_offs) {
-    CHECK(run_device_ranks(2, settings_of_errors, [&](DeviceRank& on) -> std::string {
-            test::DeviceArray<float> data(on, std::vector<float>(50000, 1));
-            if (on.rank() == 0) {
-              for (int i = 0; i < 3; ++i) {
-                if (Status status = on.device.enqueue(sum_of(data.size()), data.data(), data.data(), on.stream.handle(), hand_off); !status)
-                  return status.error().what;
-              }
-              if (on.stream.done_within(50ms)) return "it ended without rank 1";
-              on.device.abort("enough");
-              const std::string said = end_of(on);
-              if (!contains(said, "aborted: enough")) return said;
-            } else {
-              std::this_thread::sleep_for(300ms);
-            }
-            // Here and on the other rank, later calls are refused.
-            const Status later = on.device.enqueue(sum_of(data.size()), data.data(), data.data(), on.stream.handle(), hand_off);
-            return !later && contains(later.error().what, "aborted: enough") ? "" : "a later call is not refused";
-          }) == "");
+  for (const test::Way& way : test::every_way) {
+    CHECK(run_device_ranks(
+              2, settings_of_errors,
+              [&](DeviceRank& on) -> std::string {
+                test::DeviceArray<float> data(on, std::vector<float>(50000, 1));
+                if (on.rank() == 0) {
+                  for (int i = 0; i < 3; ++i) {
+                    if (Status status = on.device.enqueue(sum_of(data.size()), data.data(), data.data(), on.stream.handle(), way.hand_off);
+                        !status)
+                      return status.error().what;
+                  }
+                  if (on.stream.done_within(50ms)) return "it ended without rank 1";
+                  on.device.abort("enough");
+                  const std::string said = end_of(on);
+                  if (!contains(said, "aborted: enough")) return said;
+                } else {
+                  std::this_thread::sleep_for(300ms);
+                }
+                // Here and on the other rank, later calls are refused.
+                const Status later = on.device.enqueue(sum_of(data.size()), data.data(), data.data(), on.stream.handle(), way.hand_off);
+                return !later && contains(later.error().what, "aborted: enough") ? "" : "a later call is not refused";
+              },
+              way.reach) == "");
   }
 }
 
 TEST_CASE("a rank that leaves ends what others run on a device", "[device]") {
-  for (const HandOff hand_off : test::both_hand_offs) {
-    CHECK(run_device_ranks(3, settings_of_errors, [&](DeviceRank& on) -> std::string {
-            if (on.rank() == 2) return {};
-            test::DeviceArray<float> data(on, std::vector<float>(50000, 1));
-            if (Status status = on.device.enqueue(sum_of(data.size()), data.data(), data.data(), on.stream.handle(), hand_off); !status)
-              return contains(status.error().what, "rank 2") ? "" : status.error().what;
-            const std::string said = end_of(on);
-            return contains(said, "rank 2") ? "" : said;
-          }) == "");
+  for (const test::Way& way : std::span(test::every_way).last(2)) {
+    CHECK(run_device_ranks(
+              3, settings_of_errors,
+              [&](DeviceRank& on) -> std::string {
+                if (on.rank() == 2) return {};
+                test::DeviceArray<float> data(on, std::vector<float>(50000, 1));
+                if (Status status = on.device.enqueue(sum_of(data.size()), data.data(), data.data(), on.stream.handle(), way.hand_off);
+                    !status)
+                  return contains(status.error().what, "rank 2") ? "" : status.error().what;
+                const std::string said = end_of(on);
+                return contains(said, "rank 2") ? "" : said;
+              },
+              way.reach) == "");
   }
 }
 
 TEST_CASE("calls on a device that differ are an error on both ranks, which says how", "[device]") {
-  for (const HandOff hand_off : test::both_hand_offs) {
-    CHECK(run_device_ranks(2, settings_of_errors, [&](DeviceRank& on) -> std::string {
-            test::DeviceArray<float> data(on, std::vector<float>(50000, 1));
-            const size_t count = on.rank() == 0 ? 50000 : 49999;
-            if (Status status = on.device.enqueue(sum_of(count), data.data(), data.data(), on.stream.handle(), hand_off); !status)
-              return status.error().what;
-            const std::string said = end_of(on);
-            return contains(said, "count=50000") && contains(said, "count=49999") ? "" : said;
-          }) == "");
+  for (const test::Way& way : test::every_way) {
+    CHECK(run_device_ranks(
+              2, settings_of_errors,
+              [&](DeviceRank& on) -> std::string {
+                test::DeviceArray<float> data(on, std::vector<float>(50000, 1));
+                const size_t count = on.rank() == 0 ? 50000 : 49999;
+                if (Status status = on.device.enqueue(sum_of(count), data.data(), data.data(), on.stream.handle(), way.hand_off); !status)
+                  return status.error().what;
+                const std::string said = end_of(on);
+                return contains(said, "count=50000") && contains(said, "count=49999") ? "" : said;
+              },
+              way.reach) == "");
   }
 }
 
 TEST_CASE("a deadline ends a collective on a device, and names rank and step", "[device]") {
   auto limited = settings_of_errors;
   limited.emplace_back("GYRE_DEADLINE=1");
-  for (const HandOff hand_off : test::both_hand_offs) {
-    CHECK(run_device_ranks(2, limited, [&](DeviceRank& on) -> std::string {
-            test::DeviceArray<float> data(on, std::vector<float>(50000, 1));
-            if (on.rank() == 1) {
-              std::this_thread::sleep_for(2s);
-              return {};
-            }
-            if (Status status = on.device.enqueue(sum_of(data.size()), data.data(), data.data(), on.stream.handle(), hand_off); !status)
-              return status.error().what;
-            const std::string said = end_of(on);
-            return contains(said, "nothing has moved for 1 s") && contains(said, "for rank 1 in step") ? "" : said;
-          }) == "");
+  for (const test::Way& way : std::span(test::every_way).first(2)) {
+    CHECK(run_device_ranks(
+              2, limited,
+              [&](DeviceRank& on) -> std::string {
+                test::DeviceArray<float> data(on, std::vector<float>(50000, 1));
+                if (on.rank() == 1) {
+                  std::this_thread::sleep_for(2s);
+                  return {};
+                }
+                if (Status status = on.device.enqueue(sum_of(data.size()), data.data(), data.data(), on.stream.handle(), way.hand_off);
+                    !status)
+                  return status.error().what;
+                const std::string said = end_of(on);
+                return contains(said, "nothing has moved for 1 s") && contains(said, "for rank 1 in step") ? "" : said;
+              },
+              way.reach) == "");
   }
+}
+
+TEST_CASE("a deadline names the rank that has not read what lies on the GPU for it", "[device]") {
+  auto limited = settings_of_errors;
+  limited.emplace_back("GYRE_DEADLINE=1");
+  std::atomic<bool> over = false;
+  CHECK(run_device_ranks(2, limited, [&](DeviceRank& on) -> std::string {
+          if (on.rank() == 1) {
+            while (!over) std::this_thread::yield();
+            return {};
+          }
+          test::DeviceArray<float> data(on, std::vector<float>(100, 1));
+          const Call call{Collective::broadcast, data.size(), DataType::float32, ReduceOp::sum, 0};
+          const Status status = on.device.enqueue(call, data.data(), data.data(), on.stream.handle());
+          const std::string said = status ? end_of(on) : status.error().what;
+          over = true;
+          return contains(said, "nothing has moved for 1 s") && contains(said, "for rank 1 to read its last messages") ? "" : said;
+        }) == "");
 }
 
 TEST_CASE("a call with wrong arguments is refused on a device, and the next one runs", "[device]") {
@@ -130,18 +165,21 @@ TEST_CASE("ordered numerics are refused on a device, clearly", "[device]") {
 }
 
 TEST_CASE("more collectives than a stream holds are given without waiting for any of them", "[device]") {
-  for (const HandOff hand_off : test::both_hand_offs) {
-    CHECK(run_device_ranks(2, settings_of_errors, [&](DeviceRank& on) -> std::string {
-            constexpr int calls = 400;
-            test::DeviceArray<int> data(on, std::vector<int>(100, 0));
-            const Call call{Collective::all_reduce, data.size(), DataType::int32, ReduceOp::max, 0};
-            for (int i = 0; i < calls; ++i) {
-              if (Status status = on.device.enqueue(call, data.data(), data.data(), on.stream.handle(), hand_off); !status)
-                return status.error().what;
-            }
-            if (Status status = on.device.finish(); !status) return status.error().what;
-            return data.all(0) ? "" : "a wrong result";
-          }) == "");
+  for (const test::Way& way : test::every_way) {
+    CHECK(run_device_ranks(
+              2, settings_of_errors,
+              [&](DeviceRank& on) -> std::string {
+                constexpr int calls = 400;
+                test::DeviceArray<int> data(on, std::vector<int>(100, 0));
+                const Call call{Collective::all_reduce, data.size(), DataType::int32, ReduceOp::max, 0};
+                for (int i = 0; i < calls; ++i) {
+                  if (Status status = on.device.enqueue(call, data.data(), data.data(), on.stream.handle(), way.hand_off); !status)
+                    return status.error().what;
+                }
+                if (Status status = on.device.finish(); !status) return status.error().what;
+                return data.all(0) ? "" : "a wrong result";
+              },
+              way.reach) == "");
   }
 }
 

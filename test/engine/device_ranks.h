@@ -12,12 +12,25 @@
 
 #include "engine/device_communicator.h"
 #include "test/engine/test_device.h"
+#include "test/engine/unreachable_gpu.h"
 #include "test/kernels/patterns.h"
 #include "test/ranks.h"
 
 namespace gyre::test {
 
 inline constexpr std::array both_hand_offs{engine::HandOff::gates, engine::HandOff::stays};
+
+/// Whose GPU memory ranks reach, so that messages stay there: each other's, nobody's, or all but rank 0's.
+enum class Reach : uint8_t { all, none, some };
+inline constexpr std::array every_reach{Reach::all, Reach::none, Reach::some};
+
+struct Way {
+  engine::HandOff hand_off;
+  Reach reach;
+};
+/// The first two have each, and so have the last two.
+inline constexpr std::array every_way{Way{engine::HandOff::gates, Reach::all}, Way{engine::HandOff::stays, Reach::none},
+                                      Way{engine::HandOff::stays, Reach::all}, Way{engine::HandOff::gates, Reach::none}};
 
 struct DeviceRank {
   engine::Communicator& host;
@@ -30,13 +43,16 @@ struct DeviceRank {
 };
 using DeviceBody = std::function<std::string(DeviceRank&)>;
 
-inline std::string on_device(engine::Communicator& host, const DeviceBody& body) {
+inline std::string on_device(engine::Communicator& host, const DeviceBody& body, Reach reach) {
   const auto gpu = TestDevice::open();
+  UnreachableGpu unreachable(gpu->gpu());
+  const bool reached = reach == Reach::all || (reach == Reach::some && host.rank() != 0);
   const auto stream = gpu->open_stream();
   auto second = host.split(0, host.rank());
   if (!second) return "split: " + second.error().what;
-  auto device = engine::DeviceCommunicator::create(*std::move(second), gpu->gpu());
+  auto device = engine::DeviceCommunicator::create(*std::move(second), reached ? gpu->gpu() : unreachable);
   if (!device) return "create on the device: " + device.error().what;
+  if ((*device)->all_on_gpus() != (reach == Reach::all || host.size() == 1)) return "messages do not go where they should";
   host.only_by_messages();  // as the other
   DeviceRank rank{host, **device, *gpu, *stream};
   const std::string word = body(rank);
@@ -45,9 +61,9 @@ inline std::string on_device(engine::Communicator& host, const DeviceBody& body)
 }
 
 /// Runs `body` on each of so many ranks, or as many as the device takes.
-inline std::string run_device_ranks(int wanted, const std::vector<std::string>& settings, const DeviceBody& body) {
+inline std::string run_device_ranks(int wanted, const std::vector<std::string>& settings, const DeviceBody& body, Reach reach = Reach::all) {
   const int ranks = std::min(wanted, TestDevice::most_ranks());
-  const Words words = run_ranks(ranks, all_configured(settings), [&](engine::Communicator& host) { return on_device(host, body); });
+  const Words words = run_ranks(ranks, all_configured(settings), [&](engine::Communicator& host) { return on_device(host, body, reach); });
   std::string all;
   for (const std::string& word : words) all += word.empty() ? "" : word + "\n";
   return all;

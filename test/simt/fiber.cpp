@@ -13,6 +13,10 @@ extern "C" {
 [[gnu::weak]] void __tsan_switch_to_fiber(void* fiber, unsigned flags);
 [[gnu::weak]] void __tsan_acquire(void* address);
 [[gnu::weak]] void __tsan_release(void* address);
+[[gnu::weak]] void AnnotateIgnoreReadsBegin(const char* file, int line);
+[[gnu::weak]] void AnnotateIgnoreReadsEnd(const char* file, int line);
+[[gnu::weak]] void AnnotateIgnoreWritesBegin(const char* file, int line);
+[[gnu::weak]] void AnnotateIgnoreWritesEnd(const char* file, int line);
 [[gnu::weak]] void __sanitizer_start_switch_fiber(void** fake_stack, const void* stack, size_t bytes);
 [[gnu::weak]] void __sanitizer_finish_switch_fiber(void* fake_stack, const void** stack, size_t* bytes);
 [[gnu::weak]] void __asan_unpoison_memory_region(const volatile void* address, size_t bytes);
@@ -43,6 +47,17 @@ void order_release(void* address) {
 }
 void order_acquire(void* address) {
   if (__tsan_acquire != nullptr) __tsan_acquire(address);
+}
+
+Unwatched::Unwatched(bool really) : really_(really && AnnotateIgnoreReadsBegin != nullptr) {
+  if (!really_) return;
+  AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
+  AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
+}
+Unwatched::~Unwatched() {
+  if (!really_) return;
+  AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
+  AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
 }
 
 void Fiber::make(void (*run)(void*), void* argument) {

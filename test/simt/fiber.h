@@ -45,4 +45,16 @@ class Fiber {
 void order_release(void* address);
 void order_acquire(void* address);
 
+/// While it lives the thread sanitizer does not look at what this fiber reads and writes.
+class Unwatched {
+ public:
+  explicit Unwatched(bool really);
+  ~Unwatched();
+  Unwatched(const Unwatched&) = delete;
+  Unwatched& operator=(const Unwatched&) = delete;
+
+ private:
+  bool really_;
+};
+
 }  // namespace gyre::simt

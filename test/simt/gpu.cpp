@@ -99,7 +99,10 @@ bool HostStream::done_within(std::chrono::milliseconds limit) {
 }
 
 Status HostStream::wait(const uint64_t* flag, uint64_t value) {
-  add([=] { await(flag, value); });
+  add([=, this] {
+    await(flag, value);
+    let_go_ = kernels::load_acquire(flag) == kernels::all_tickets;
+  });
   return {};
 }
 
@@ -109,7 +112,13 @@ Status HostStream::raise(uint64_t* flag, uint64_t value) {
 }
 
 Status HostStream::launch(kernels::StepKernel kernel, const kernels::StepArgs& args, unsigned blocks) {
-  add([=, grid = Grid{blocks, grid_.threads, grid_.seed}] { simt::launch(grid, [&] { kernel(args); }); });
+  // One that is let go computes what no longer matters, on memory that others may be writing.
+  add([=, this, grid = Grid{blocks, grid_.threads, grid_.seed}] {
+    simt::launch(grid, [&] {
+      const Unwatched unwatched(let_go_);
+      kernel(args);
+    });
+  });
   return {};
 }
 

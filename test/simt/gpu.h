@@ -10,6 +10,7 @@
 
 #include "kernels/gpu.h"
 #include "test/simt/executor.h"
+#include "test/simt/fiber.h"
 
 namespace gyre::simt {
 
@@ -39,6 +40,7 @@ class HostStream final : public kernels::Stream {
   std::condition_variable changed_;
   std::deque<std::function<void()>> given_;  // the first is being done
   bool over_ = false;
+  bool let_go_ = false;  // the last flag was opened for good; of thread_
   std::thread thread_;
 };
 

@@ -1,0 +1,144 @@
+#include "engine/device_link.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+namespace gyre::engine {
+namespace {
+
+/// By staging on both sides, between which the transport carries them.
+class CarriedLink final : public DeviceLink {
+ public:
+  explicit CarriedLink(const Messages& messages) : DeviceLink(messages), numbers_(messages.staging.credits) {}
+
+  bool receive() override {
+    const std::span<const size_t> bytes = messages_.arriving;
+    transport::Fifo& from = messages_.fifo;
+    const auto room = static_cast<uint32_t>(std::min(bytes.size(), read_ + messages_.staging.credits));
+    for (; from.posted() && announced_ < room; ++announced_) {
+      if (!from.expect(messages_.word, from.direct() ? incoming(announced_) : nullptr, bytes[announced_])) break;
+    }
+    const uint32_t before = arrived_;
+    for (; arrived_ < room; ++arrived_) {
+      const transport::Arrival arrival = from.front();
+      if (arrival.data == nullptr) break;
+      // Nothing is touched before both sides agree on what they run.
+      strange_ = arrival.plan != messages_.word || arrival.bytes != bytes[arrived_];
+      if (strange_) break;
+      std::byte* const place = incoming(arrived_);
+      if (arrival.data != place && arrival.bytes != 0) std::memcpy(place, arrival.data, arrival.bytes);
+      from.pop();
+    }
+    return arrived_ != before;
+  }
+
+  bool send() override {
+    transport::Fifo& to = messages_.fifo;
+    const uint32_t before = sent_;
+    while (sent_ < made_ && pass()) ++sent_;
+    if (!to.posted()) {
+      freed_ = sent_;
+    } else if (freed_ < sent_) {  // asking also sends what could not be sent yet
+      const uint64_t completed = to.completed();
+      while (freed_ < sent_ && numbers_[freed_ % numbers_.size()] <= completed) ++freed_;
+    }
+    return sent_ != before;
+  }
+
+ private:
+  std::byte* incoming(uint32_t message) const { return messages_.staging.incoming(messages_.connection, message); }
+
+  // False: no credit.
+  bool pass() {
+    transport::Fifo& to = messages_.fifo;
+    const std::byte* const message = messages_.staging.outgoing(messages_.connection, sent_);
+    const size_t bytes = messages_.leaving[sent_];
+    if (to.direct()) {
+      if (!to.send_from(messages_.word, message, bytes)) return false;
+    } else {
+      std::byte* const slot = to.reserve(bytes);
+      if (slot == nullptr) return false;
+      if (bytes != 0) std::memcpy(slot, message, bytes);
+      to.commit(messages_.word, bytes);
+    }
+    numbers_[sent_ % numbers_.size()] = to.sent();
+    return true;
+  }
+
+  uint32_t announced_ = 0;
+  std::vector<uint64_t> numbers_;  // [place]: what completed() must reach; of posted connections
+};
+
+/// What the transport carries of messages that stay on GPUs: that there is one, and that one has been read, so that its place is free.
+constexpr std::byte tokens[]{std::byte{1}, std::byte{2}};
+enum class Token : uint8_t { made, read };
+
+/// Tokens are taken as they come, whatever kernels do meanwhile: so they never keep others back, nor themselves need room. Both ends know
+/// how many there are: two for each message.
+class GpuLink final : public DeviceLink {
+ public:
+  using DeviceLink::DeviceLink;
+
+  bool receive() override {
+    transport::Fifo& from = messages_.fifo;
+    const size_t all = messages_.arriving.size() + messages_.leaving.size();
+    for (; from.posted() && announced_ < all; ++announced_) {
+      if (!from.expect(messages_.word, nullptr, 1)) break;
+    }
+    const size_t before = taken();
+    while (taken() < all) {
+      const transport::Arrival arrival = from.front();
+      if (arrival.data == nullptr) break;
+      strange_ = arrival.plan != messages_.word || arrival.bytes != 1;
+      if (strange_) break;
+      ++(*arrival.data == tokens[static_cast<size_t>(Token::made)] ? arrived_ : freed_);
+      from.pop();
+    }
+    return taken() != before;
+  }
+
+  bool send() override {
+    const uint32_t before = sent_ + returned_;
+    while (sent_ < made_ && pass(Token::made)) ++sent_;
+    while (returned_ < read_ && pass(Token::read)) ++returned_;
+    if (completed_ < number_) completed_ = messages_.fifo.completed();  // asking also sends what could not be sent yet
+    return sent_ + returned_ != before;
+  }
+
+  bool idle() const override { return DeviceLink::idle() && returned_ == messages_.arriving.size() && completed_ >= number_; }
+  bool awaits_peer() const override { return freed_ < sent_ || DeviceLink::awaits_peer(); }
+
+ private:
+  size_t taken() const { return size_t{arrived_} + freed_; }
+
+  bool pass(Token token) {
+    transport::Fifo& to = messages_.fifo;
+    const std::byte& byte = tokens[static_cast<size_t>(token)];
+    if (to.direct()) {
+      if (!to.send_from(messages_.word, &byte, 1)) return false;
+    } else {
+      std::byte* const slot = to.reserve(1);
+      if (slot == nullptr) return false;
+      *slot = byte;
+      to.commit(messages_.word, 1);
+    }
+    if (to.posted()) number_ = to.sent();
+    return true;
+  }
+
+  size_t announced_ = 0;
+  uint32_t returned_ = 0;                // of those read, which the peer has been told
+  uint64_t number_ = 0, completed_ = 0;  // of posted connections: of the last token, and what is out
+};
+
+}  // namespace
+
+bool DeviceLink::idle() const { return freed_ == messages_.leaving.size() && arrived_ == messages_.arriving.size(); }
+
+std::unique_ptr<DeviceLink> device_link(const DeviceLink::Messages& messages, bool on_gpu) {
+  if (on_gpu) return std::make_unique<GpuLink>(messages);
+  return std::make_unique<CarriedLink>(messages);
+}
+
+}  // namespace gyre::engine

@@ -1,0 +1,138 @@
+#include "engine/device_memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "schedule/sends.h"
+
+namespace gyre::engine {
+namespace {
+
+constexpr size_t MiB = size_t{1} << 20;
+constexpr size_t alignment = 256;  // of a message, as cudaMalloc's
+
+// Of ranks that all reach each other: so long that a kernel takes several times as long as its hand-off, so many that two are under way
+// while others are read, and so much memory that 1 GiB goes in fewer operations than a stream takes.
+constexpr transport::Slots long_slots{4, 32 * MiB};
+constexpr size_t most_region_bytes = 256 * MiB;
+
+size_t peers(const std::vector<bool>& near) { return static_cast<size_t>(std::count(near.begin(), near.end(), true)) - 1; }
+size_t long_region_bytes(size_t peers) { return std::min(most_region_bytes, peers * long_slots.credits * long_slots.bytes); }
+
+}  // namespace
+
+Result<DeviceMemory> DeviceMemory::open(Communicator& communicator, kernels::Gpu& gpu) {
+  DeviceMemory memory;
+  memory.rank_ = communicator.rank();
+  memory.slots_ = communicator.slots();
+  memory.near_ = communicator.connections().near;
+  GYRE_TRY(memory.reach(communicator, gpu));
+  const auto& fifos = communicator.connections().fifos;
+  const size_t bytes = 2 * memory.slots_.credits * memory.slots_.bytes;  // of a connection
+  std::vector<size_t> first;
+  size_t total = 0;
+  for (const auto& channel : fifos) {
+    for (Rank peer = 0; peer < communicator.size(); ++peer) {
+      const bool needed = channel[static_cast<size_t>(peer)] != nullptr && !memory.reaches(peer);
+      first.push_back(needed ? std::exchange(total, total + bytes) : SIZE_MAX);
+    }
+  }
+  if (total != 0) memory.pinned_ = GYRE_TRY(gpu.allocate_pinned(total));
+  for (const size_t at : first) memory.pinned_at_.push_back(at != SIZE_MAX ? memory.pinned_.get() + at : nullptr);
+  return memory;
+}
+
+// Each tells all what opens its region, and then whose it could open: two that can't both open the other's go by pinned memory.
+Status DeviceMemory::reach(Communicator& communicator, kernels::Gpu& gpu) {
+  const size_t near = peers(near_);
+  const bool one_host = near + 1 == near_.size();
+  const bool longer = one_host && communicator.slots_by_default();
+  const size_t usual = near * communicator.connections().fifos.size() * slots_.credits * slots_.bytes;
+  std::string offer(1, longer ? '1' : '0');
+  if (near != 0) offer += handle_of_region(gpu, longer ? std::max(usual, long_region_bytes(near)) : usual);
+  const auto offers = GYRE_TRY(communicator.all_gather(offer));
+  const auto opened = GYRE_TRY(communicator.all_gather(open_others(gpu, offers)));
+
+  const auto own = static_cast<size_t>(std::count(near_.begin(), near_.begin() + rank_, true));  // among those of this host
+  for (size_t peer = 0; peer < near_.size(); ++peer) {
+    if (near_[peer] && (opened[peer].size() <= own || opened[peer][own] != '1')) regions_[peer] = nullptr;
+  }
+  if (std::all_of(regions_.begin(), regions_.end(), [](const std::byte* region) { return region == nullptr; })) region_.reset();
+  const auto reached_all = [](const std::string& theirs) { return theirs.find('0') == std::string::npos; };
+  everywhere_ = one_host && std::all_of(opened.begin(), opened.end(), reached_all);
+  if (!everywhere_ || !std::all_of(offers.begin(), offers.end(), [](const std::string& theirs) { return theirs.starts_with('1'); }))
+    return {};
+  slots_ = long_slots;
+  communicator.only_by_messages({slots_, long_region_bytes(near)});
+  return {};
+}
+
+// Empty: there is none.
+std::string DeviceMemory::handle_of_region(kernels::Gpu& gpu, size_t bytes) {
+  auto region = gpu.allocate_reachable(bytes);
+  if (!region) {
+    log::info("rank {}: no GPU memory for others: {}", rank_, region.error().what);
+    return {};
+  }
+  region_ = std::move(region->memory);
+  return region->handle;
+}
+
+// For each rank of this host, in their order, 1 where its region is open, and for this rank itself.
+std::string DeviceMemory::open_others(kernels::Gpu& gpu, const std::vector<std::string>& offers) {
+  regions_.assign(near_.size(), nullptr);
+  std::string opened;
+  for (size_t peer = 0; peer < near_.size(); ++peer) {
+    if (!near_[peer]) continue;
+    const bool own = peer == static_cast<size_t>(rank_);
+    if (!own && region_ != nullptr && offers[peer].size() > 1) {
+      const auto theirs = gpu.reach(std::string_view(offers[peer]).substr(1));
+      if (theirs)
+        regions_[peer] = *theirs;
+      else
+        log::info("rank {}: GPU memory of rank {} is not reached: {}", rank_, peer, theirs.error().what);
+    }
+    opened += own || regions_[peer] != nullptr ? '1' : '0';
+  }
+  return opened;
+}
+
+// Places are counted for each schedule anew, since no schedule has a rank send on all connections, nor often on many.
+const DeviceMemory::Places& DeviceMemory::places(const schedule::Schedule& schedule) {
+  const auto known = places_.find(&schedule);
+  if (known != places_.end()) return known->second;
+  Places made{{}, schedule::sends(schedule, rank_, near_).place};
+  const size_t ranks = near_.size();
+  made.in.assign(made.out.size(), schedule::Sends::none);
+  for (size_t peer = 0; peer < ranks; ++peer) {
+    if (regions_[peer] == nullptr) continue;
+    const auto theirs = schedule::sends(schedule, static_cast<Rank>(peer), near_).place;
+    for (size_t channel = 0; channel < schedule.channels; ++channel)
+      made.in[channel * ranks + peer] = theirs[channel * ranks + static_cast<size_t>(rank_)];
+  }
+  return places_.emplace(&schedule, std::move(made)).first->second;
+}
+
+Staging DeviceMemory::staging(const Plan& plan) {
+  const Places& where = places(plan.schedule());
+  Staging staging;
+  staging.ranks = near_.size();
+  staging.credits = slots_.credits;
+  staging.place_bytes = (plan.message_bytes() + alignment - 1) / alignment * alignment;
+  const size_t bytes = staging.credits * staging.place_bytes;  // of a connection
+  const auto in_region = [&](std::byte* region, uint32_t place) {
+    return place != schedule::Sends::none ? region + place * bytes : nullptr;
+  };
+  for (size_t c = 0; c < where.out.size(); ++c) {
+    const size_t peer = c % staging.ranks;
+    const bool on_gpu = regions_[peer] != nullptr;
+    staging.in.push_back(on_gpu ? in_region(regions_[peer], where.in[c]) : pinned_at_[c]);
+    staging.out.push_back(on_gpu ? in_region(region_.get(), where.out[c]) : pinned_at_[c] != nullptr ? pinned_at_[c] + bytes : nullptr);
+  }
+  return staging;
+}
+
+}  // namespace gyre::engine

@@ -1,0 +1,49 @@
+// Where a communicator's messages lie on their way. Between ranks that reach each other's GPU memory: on the sender's GPU, where the
+// receiver's kernels read them, so that nothing is copied and only word of it is sent. Else in pinned memory of the host on both sides,
+// between which a transport carries them. It must not know: streams, what is under way.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "engine/communicator.h"
+#include "engine/device_steps.h"
+#include "kernels/gpu.h"
+
+namespace gyre::engine {
+
+class DeviceMemory {
+ public:
+  /// Called by all ranks, with a communicator that has planned nothing. Where all ranks reach each other, it plans for long messages from
+  /// now on, unless it was told how long they are to be.
+  static Result<DeviceMemory> open(Communicator&, kernels::Gpu&);
+
+  /// Messages to and from this rank stay on GPUs.
+  bool reaches(Rank peer) const { return regions_[static_cast<size_t>(peer)] != nullptr; }
+  /// All ranks so reach each other.
+  bool everywhere() const { return everywhere_; }
+  const transport::Slots& slots() const { return slots_; }
+  /// Without sums, for messages of a plan of the communicator's; none of another plan is under way.
+  Staging staging(const Plan&);
+
+ private:
+  /// [connection]: which one it is of those on which the sender has places for messages.
+  struct Places {
+    std::vector<uint32_t> in, out;
+  };
+  Status reach(Communicator&, kernels::Gpu&);
+  std::string handle_of_region(kernels::Gpu&, size_t bytes);
+  std::string open_others(kernels::Gpu&, const std::vector<std::string>& offers);
+  const Places& places(const schedule::Schedule&);
+
+  Rank rank_ = 0;
+  transport::Slots slots_;
+  std::vector<bool> near_;  // [peer]
+  kernels::GpuMemory region_, pinned_;
+  std::vector<std::byte*> regions_;    // [peer]: theirs as this rank's GPU reaches it; null: not both reach each other's
+  std::vector<std::byte*> pinned_at_;  // [connection]: places in, then out; null: none
+  bool everywhere_ = false;
+  std::map<const schedule::Schedule*, Places> places_;
+};
+
+}  // namespace gyre::engine

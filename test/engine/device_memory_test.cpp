@@ -1,0 +1,96 @@
+// Where messages of collectives on a device lie: on GPUs, where ranks reach each other's, and not written over before they are read.
+#include <fmt/format.h>
+
+#include "test/catch.h"
+#include "test/engine/device_ranks.h"
+#include "transport/posted_fifo.h"
+
+using namespace gyre;
+using namespace gyre::engine;
+using test::DeviceRank;
+using test::run_device_ranks;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr size_t GiB = size_t{1} << 30;
+
+/// What a stream is given for a call whose messages lie on GPUs, without running it; empty: it waits for flags between kernels.
+std::string by_gates(Communicator& host, const Call& call) {
+  const auto gpu = test::TestDevice::open();
+  auto memory = DeviceMemory::open(host, gpu->gpu());
+  if (!memory) return memory.error().what;
+  if (!memory->everywhere()) return "not on GPUs";
+  const auto plan = host.plan(call);
+  if (!plan) return plan.error().what;
+  const uint32_t credits = transport::PostedFifo::certain_credits(memory->slots());
+  const auto turns = schedule::turns((*plan)->schedule(), host.rank(), credits, (*plan)->slices());
+  if (!turns) return turns.error().what;
+  const auto queue = DeviceQueue::open(gpu->gpu(), true);
+  if (!queue) return queue.error().what;
+  const DeviceSteps steps = device_steps(**plan, host.rank(), *turns, {}, nullptr, memory->staging(**plan));
+  if ((*queue)->fitting(steps) == HandOff::gates) return {};
+  return fmt::format("{}: {} steps, {} kernels", (*plan)->text(), steps.steps.size(), steps.kernels.size());
+}
+
+int element(size_t broadcast, size_t i) { return static_cast<int>(i * 100 + broadcast); }
+
+/// Broadcasts of a few and of many messages, at once, to a rank whose stream comes to each late.
+std::string broadcast_to_slow(DeviceRank& on, HandOff hand_off) {
+  std::vector<test::DeviceArray<int>> all;
+  for (size_t b = 0; b < 12; ++b) {
+    std::vector<int> given(b % 3 == 0 ? 20'000 : 1'000);
+    for (size_t i = 0; i < given.size() && on.rank() == 0; ++i) given[i] = element(b, i);
+    all.emplace_back(on, std::move(given));
+  }
+  if (!on.stream.done_within(10s)) return "nothing was copied";
+  for (auto& array : all) {
+    if (on.rank() == 1) on.stream.add([] { std::this_thread::sleep_for(10ms); });
+    const Call call{Collective::broadcast, array.size(), DataType::int32, ReduceOp::sum, 0};
+    if (Status status = on.device.enqueue(call, array.data(), array.data(), on.stream.handle(), hand_off); !status)
+      return status.error().what;
+  }
+  for (size_t b = 0; b < all.size(); ++b) {
+    const std::vector<int> got = all[b].get();
+    if (got.empty()) return "the stream does not end";
+    for (size_t i = 0; i < got.size(); ++i) {
+      if (got[i] != element(b, i)) return fmt::format("broadcast {}: element {} is {} and not {}", b, i, got[i], element(b, i));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("an all-reduce of 1 GiB on GPUs that reach each other is given to a stream by gates", "[device]") {
+  for (const int ranks : {1, 2, 3, 4, 8}) {
+    INFO(ranks << " ranks");
+    CHECK(test::first_wrong(test::run_ranks(ranks, test::all_configured({"GYRE_ALGORITHM=ring"}), [&](Communicator& host) {
+            return by_gates(host, {Collective::all_reduce, GiB / sizeof(float), DataType::float32, ReduceOp::sum, 0});
+          })) == "");
+  }
+}
+
+TEST_CASE("collectives with long messages on GPUs give the host's bits", "[device]") {
+  for (const char* algorithm : {"ring", "two_shot"}) {
+    INFO(algorithm);
+    CHECK(run_device_ranks(3, {"GYRE_TRANSPORT=loopback", std::string("GYRE_ALGORITHM=") + algorithm}, [](DeviceRank& on) -> std::string {
+            for (const size_t count : {size_t{3}, size_t{100'001}, size_t{400'000}}) {
+              const Call call{Collective::all_reduce, count, DataType::int32, ReduceOp::sum, 0};
+              if (std::string wrong = test::same_bits(on, call, HandOff::gates, true); !wrong.empty()) return wrong;
+              if (on.device.given().kernels > 30) return fmt::format("{} elements in {} kernels", count, on.device.given().kernels);
+            }
+            return {};
+          }) == "");
+  }
+}
+
+// Who only sends runs ahead as far as it may, within a collective and over several.
+TEST_CASE("no message on a GPU is written over before a slow rank has read it", "[device]") {
+  for (const test::Way& way : test::every_way) {
+    INFO("hand-off " << static_cast<int>(way.hand_off) << ", reach " << static_cast<int>(way.reach));
+    CHECK(run_device_ranks(
+              2, {"GYRE_TRANSPORT=loopback", "GYRE_SLOT_BYTES=4K", "GYRE_SLOTS=2"},
+              [&](DeviceRank& on) { return broadcast_to_slow(on, way.hand_off); }, way.reach) == "");
+  }
+}

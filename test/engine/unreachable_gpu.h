@@ -1,0 +1,26 @@
+// A GPU whose memory no other rank reaches, and that reaches none: what is between GPUs that have no way to each other.
+#pragma once
+#include "kernels/gpu.h"
+
+namespace gyre::test {
+
+class UnreachableGpu final : public kernels::Gpu {
+ public:
+  explicit UnreachableGpu(kernels::Gpu& gpu) : gpu_(gpu) {}
+
+  Result<std::unique_ptr<kernels::Stream>> open_stream() override { return gpu_.open_stream(); }
+  Result<kernels::GpuMemory> allocate(size_t bytes) override { return gpu_.allocate(bytes); }
+  Result<kernels::GpuMemory> allocate_pinned(size_t bytes) override { return gpu_.allocate_pinned(bytes); }
+  Result<kernels::ReachableMemory> allocate_reachable(size_t) override { return no(); }
+  Result<std::byte*> reach(std::string_view) override { return no(); }
+  bool computes(DataType type) const override { return gpu_.computes(type); }
+  bool streams_wait() const override { return gpu_.streams_wait(); }
+  unsigned resident_blocks() const override { return gpu_.resident_blocks(); }
+
+ private:
+  static Error no() { return {Code::cuda, "the test does not want it"}; }
+
+  kernels::Gpu& gpu_;
+};
+
+}  // namespace gyre::test

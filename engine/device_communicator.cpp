@@ -83,7 +83,7 @@ Result<std::shared_ptr<Work>> DeviceCommunicator::give(const Operation& operatio
   const HandOff fitting = queue_->fitting(steps);
   const HandOff by = fitting == HandOff::gates ? hand_off.value_or(fitting) : fitting;  // more would wait for itself in a full stream
   const Tickets tickets = GYRE_TRY(queue_->enqueue(plan.call(), steps, by, user));
-  given_last_ = {by, steps.kernels.size(), steps.traffic(size_of(plan.call().type))};
+  given_last_ = {by, plan.schedule().family, steps.kernels.size(), steps.traffic(size_of(plan.call().type))};
   auto links = this->links(*program, operation.call);
   return std::shared_ptr<Work>(
       std::make_shared<DeviceRun>(std::move(program), std::move(links), operation.call, *queue_, tickets, operation.limit));

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -40,6 +41,7 @@ class DeviceCommunicator {
   /// What the collective given last takes of the GPU, as known to whoever gave it.
   struct Given {
     HandOff hand_off = HandOff::gates;
+    std::string_view algorithm;
     size_t kernels = 0;
     size_t bytes = 0;  ///< that they read and write
   };

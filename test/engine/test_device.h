@@ -32,7 +32,8 @@ class TestDevice {
   TestDevice& operator=(const TestDevice&) = delete;
   virtual ~TestDevice() = default;
 
-  static std::unique_ptr<TestDevice> open();
+  /// One of those that there are, for this number.
+  static std::unique_ptr<TestDevice> open(int number = 0);
   /// As many can share it in one process, each with a stream that waits and one that waits for that.
   static int most_ranks();
 

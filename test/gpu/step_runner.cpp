@@ -3,19 +3,14 @@
 #include <cuda_runtime_api.h>
 
 #include <map>
-#include <stdexcept>
-#include <string>
 
 #include "kernels/step.h"
+#include "test/gpu/must.h"
 
 namespace gyre::test {
 namespace {
 
 constexpr unsigned blocks = 2;
-
-void must(cudaError_t error) {
-  if (error != cudaSuccess) throw std::runtime_error(std::string("CUDA: ") + cudaGetErrorString(error));
-}
 
 template <class Kernel, class Args>
 void run(Kernel kernel, Args args) {

@@ -3,7 +3,7 @@
 import json
 import sys
 
-ORDER = ("machine", "copy of the card", "step", "round trip", "all_reduce")
+ORDER = ("machine", "copy of the card", "step", "round trip", "all_reduce", "processes")
 
 
 def words(value):

@@ -1,20 +1,15 @@
-// NVIDIA's GPU for the device engine's tests: the first one that there is, which all ranks share.
+// NVIDIA's GPU for the device engine's tests: the first one that there is, which threads share.
 #include <cuda_runtime_api.h>
 
 #include <memory>
-#include <stdexcept>
-#include <string>
 #include <thread>
 
 #include "kernels/cuda_gpu.h"
 #include "test/engine/test_device.h"
+#include "test/gpu/must.h"
 
 namespace gyre::test {
 namespace {
-
-void must(cudaError_t error) {
-  if (error != cudaSuccess) throw std::runtime_error(std::string("CUDA: ") + cudaGetErrorString(error));
-}
 
 class Stream final : public TestStream {
  public:
@@ -51,10 +46,9 @@ class Stream final : public TestStream {
 
 class Device final : public TestDevice {
  public:
-  Device() {
-    auto opened = kernels::open_cuda_gpu(0);
-    if (!opened) throw std::runtime_error(opened.error().what);
-    gpu_ = *std::move(opened);
+  explicit Device(int number) {
+    must(cudaSetDevice(number));  // of the thread's own calls
+    gpu_ = must(kernels::open_cuda_gpu(number));
   }
   kernels::Gpu& gpu() override { return *gpu_; }
   std::unique_ptr<TestStream> open_stream() override { return std::make_unique<Stream>(); }
@@ -65,7 +59,11 @@ class Device final : public TestDevice {
 
 }  // namespace
 
-std::unique_ptr<TestDevice> TestDevice::open() { return std::make_unique<Device>(); }
+std::unique_ptr<TestDevice> TestDevice::open(int number) {
+  int devices = 0;
+  must(cudaGetDeviceCount(&devices));
+  return std::make_unique<Device>(number % devices);
+}
 int TestDevice::most_ranks() {
   return 4;
 }  // CUDA has eight hardware queues for a process (CUDA_DEVICE_MAX_CONNECTIONS); with more ranks it hung

@@ -1,11 +1,18 @@
 #include "test/simt/gpu.h"
 
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <map>
 #include <new>
-#include <vector>
+#include <string>
+#include <utility>
 
+#include "base/unique.h"
 #include "kernels/mem.h"
 
 namespace gyre::simt {
@@ -13,11 +20,11 @@ namespace {
 
 constexpr auto alignment = std::align_val_t{256};  // cudaMalloc's
 
-constexpr int untouched = -1;
+constexpr int unwritten = 0xa5;  // what nobody has written is no zero
 
 kernels::GpuMemory memory(size_t bytes, int filling) {
   auto* data = static_cast<std::byte*>(::operator new(std::max<size_t>(bytes, 1), alignment));
-  if (filling != untouched) std::memset(data, filling, bytes);
+  std::memset(data, filling, bytes);
   return {data, [](std::byte* old) { ::operator delete(old, alignment); }};
 }
 
@@ -36,24 +43,53 @@ void order(HostStream& first, HostStream& then) {
   then.add([event] { await(&event->flag, 1); });
 }
 
-/// Of the process, as CUDA's (kernels/cuda_place.h): who may still read it is not asked.
+/// What opens reachable memory: the file that it is, as this process has it open, and where this process has it.
+struct Handle {
+  pid_t process = 0;
+  int file = -1;
+  size_t bytes = 0;
+  std::byte* address = nullptr;
+};
+
+std::byte* map(int file, size_t bytes) {
+  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (memory == MAP_FAILED) throw std::bad_alloc();
+  return static_cast<std::byte*>(memory);
+}
+
+/// Of the process, as CUDA's (kernels/cuda_place.h), and never given back: who may still read it is not asked.
 class ReachableStore {
  public:
-  std::byte* take(size_t bytes) {
+  Handle take(size_t bytes) {
     const std::lock_guard lock(mutex_);
     if (const auto found = unused_.find(bytes); found != unused_.end()) return unused_.extract(found).mapped();
-    return all_.emplace_back(memory(bytes, bytes <= filled ? 0xa5 : untouched)).get();
+    Handle made{getpid(), memfd_create("gyre-simt", MFD_CLOEXEC), bytes, nullptr};
+    if (made.file < 0 || ftruncate(made.file, static_cast<off_t>(bytes)) != 0) throw std::bad_alloc();
+    made.address = map(made.file, bytes);
+    std::memset(made.address, unwritten, std::min(bytes, filled));
+    return made;
   }
-  void give_back(std::byte* old, size_t bytes) {
+  void give_back(const Handle& old) {
     const std::lock_guard lock(mutex_);
-    unused_.emplace(bytes, old);
+    unused_.emplace(old.bytes, old);
+  }
+
+  Result<std::byte*> reach(const Handle& handle) {
+    if (handle.process == getpid()) return handle.address;
+    const std::lock_guard lock(mutex_);
+    std::byte*& known = reached_[{handle.process, handle.file}];
+    if (known != nullptr) return known;
+    const std::string path = "/proc/" + std::to_string(handle.process) + "/fd/" + std::to_string(handle.file);
+    const UniqueFd file(open(path.c_str(), O_RDWR | O_CLOEXEC));
+    if (file.get() < 0) return Error{Code::system, path + ": " + std::strerror(errno)};
+    return known = map(file.get(), handle.bytes);
   }
 
  private:
   static constexpr size_t filled = 1 << 20;
   std::mutex mutex_;
-  std::vector<kernels::GpuMemory> all_;
-  std::multimap<size_t, std::byte*> unused_;
+  std::multimap<size_t, Handle> unused_;
+  std::map<std::pair<pid_t, int>, std::byte*> reached_;
 };
 
 ReachableStore& reachable_store() {
@@ -141,21 +177,20 @@ Result<std::unique_ptr<kernels::Stream>> HostGpu::open_stream() {
   return std::unique_ptr<kernels::Stream>(new HostStream(capacity_, grid_));
 }
 
-// What nobody has written is no zero.
-Result<kernels::GpuMemory> HostGpu::allocate(size_t bytes) { return memory(bytes, 0xa5); }
+Result<kernels::GpuMemory> HostGpu::allocate(size_t bytes) { return memory(bytes, unwritten); }
 Result<kernels::GpuMemory> HostGpu::allocate_pinned(size_t bytes) { return memory(bytes, 0); }
 
 Result<kernels::ReachableMemory> HostGpu::allocate_reachable(size_t bytes) {
-  std::byte* const data = reachable_store().take(bytes);
-  std::string handle(sizeof data, '\0');
-  std::memcpy(handle.data(), &data, sizeof data);
-  return kernels::ReachableMemory{{data, [bytes](std::byte* old) { reachable_store().give_back(old, bytes); }}, std::move(handle)};
+  const Handle taken = reachable_store().take(bytes);
+  std::string handle(sizeof taken, '\0');
+  std::memcpy(handle.data(), &taken, sizeof taken);
+  return kernels::ReachableMemory{{taken.address, [taken](std::byte*) { reachable_store().give_back(taken); }}, std::move(handle)};
 }
 
 Result<std::byte*> HostGpu::reach(std::string_view handle) {
-  std::byte* data = nullptr;
-  std::memcpy(&data, handle.data(), sizeof data);
-  return data;
+  Handle theirs;
+  std::memcpy(&theirs, handle.data(), sizeof theirs);
+  return reachable_store().reach(theirs);
 }
 
 }  // namespace gyre::simt

@@ -35,7 +35,7 @@ class Device final : public TestDevice {
 
 }  // namespace
 
-std::unique_ptr<TestDevice> TestDevice::open() { return std::make_unique<Device>(); }
+std::unique_ptr<TestDevice> TestDevice::open(int) { return std::make_unique<Device>(); }
 
 int TestDevice::most_ranks() { return 64; }
 

@@ -34,7 +34,7 @@ StayItem item_of(const Call& call, const DeviceKernel& kernel, uint64_t ticket) 
 }  // namespace
 
 DeviceQueue::DeviceQueue(kernels::Gpu& gpu, bool fast)
-    : gpu_(gpu), blocks_(std::min(most_blocks, gpu.resident_blocks())), step_blocks_(fast ? waves * gpu.resident_blocks() : blocks_) {}
+    : gpu_(gpu), blocks_(std::min(most_blocks, gpu.resident_blocks())), step_blocks_(fast ? ~0U : blocks_) {}
 
 Result<std::unique_ptr<DeviceQueue>> DeviceQueue::open(kernels::Gpu& gpu, bool fast) {
   std::unique_ptr<DeviceQueue> queue(new DeviceQueue(gpu, fast));

@@ -29,7 +29,7 @@ class DeviceQueue {
   /// its caller.
   static constexpr size_t most_operations = 256;
 
-  /// `fast`: no message is slower than the GPU's own memory, and a step by gates has as many blocks as that takes.
+  /// `fast`: no message is slower than the GPU's own memory, and a step by gates has blocks for all that it moves.
   static Result<std::unique_ptr<DeviceQueue>> open(kernels::Gpu&, bool fast);
   ~DeviceQueue();  ///< kernels that wait are let go; the stream ends
   DeviceQueue(const DeviceQueue&) = delete;
@@ -57,8 +57,6 @@ class DeviceQueue {
  private:
   static constexpr size_t ring = 1024;
   static constexpr unsigned most_blocks = 8;  // what a network brings keeps no more busy
-  // Of a step on the GPU's own memory, for each that fits: H200, 64 MiB: 0.87 of the bandwidth of a copy by 2, 0.90 by 8.
-  static constexpr unsigned waves = 8;
 
   DeviceQueue(kernels::Gpu&, bool fast);
   Status wait_and_run(const Call&, const DeviceSteps&, uint64_t first);

@@ -64,8 +64,7 @@ std::unique_ptr<TestDevice> TestDevice::open(int number) {
   must(cudaGetDeviceCount(&devices));
   return std::make_unique<Device>(number % devices);
 }
-int TestDevice::most_ranks() {
-  return 4;
-}  // CUDA has eight hardware queues for a process (CUDA_DEVICE_MAX_CONNECTIONS); with more ranks it hung
+// CUDA has eight hardware queues for a process (CUDA_DEVICE_MAX_CONNECTIONS): with more ranks it hung.
+int TestDevice::most_ranks() { return 4; }
 
 }  // namespace gyre::test

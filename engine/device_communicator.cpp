@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <system_error>
 #include <tuple>
 
+#include "base/log.h"
 #include "transport/posted_fifo.h"
 
 namespace gyre::engine {
@@ -33,6 +36,27 @@ DeviceCommunicator::~DeviceCommunicator() {
     thread_.join();
   }
   communicator_.reset();  // with what is under way
+  if (queue_ != nullptr) leave_remains();
+}
+
+void DeviceCommunicator::leave_remains() {
+  constexpr std::chrono::milliseconds patience{200};
+  queue_->let_go();
+  const auto until = std::chrono::steady_clock::now() + patience;
+  auto done = queue_->done();
+  for (; done && !*done && std::chrono::steady_clock::now() < until; done = queue_->done()) std::this_thread::yield();
+  if (!done || *done) return;
+  struct Remains {
+    DeviceMemory memory;
+    std::vector<kernels::GpuMemory> scratch;
+    std::unique_ptr<DeviceQueue> queue;  // ends first
+  };
+  auto* remains = new Remains{std::move(memory_), std::move(scratch_), std::move(queue_)};
+  try {
+    std::thread([remains] { delete remains; }).detach();
+  } catch (const std::system_error& error) {  // kept for good
+    log::warn("no thread to end a communicator on a GPU: {}", error.what());
+  }
 }
 
 std::unique_lock<std::mutex> DeviceCommunicator::turn() {
@@ -58,11 +82,11 @@ Status DeviceCommunicator::enqueue(const Call& call, const void* input, void* ou
 
 // What is refused here has not been called, and the next call may do.
 Result<Operation> DeviceCommunicator::prepare(const Call& call, const void* input, void* output, void* user) {
+  GYRE_TRY(queue_->refuse(call, user));  // asks CUDA, which may wait for a call that waits for the thread below: without the lock
   const auto lock = turn();
   if (failure_) return *failure_;
   if (const auto plan = communicator_->plan(call); plan && (*plan)->ordered())
     return Error{Code::invalid_usage, fmt::format("{}: GYRE_NUMERICS=ordered is not there on GPU memory yet", (*plan)->text())};
-  GYRE_TRY(queue_->refuse(call, user));
   auto operation = communicator_->prepare(call, input, output);
   if (operation) return operation;
   if (const Status lives = communicator_->lives(); !lives) return fail(lives.error());
@@ -120,8 +144,11 @@ Result<std::byte*> DeviceCommunicator::scratch(size_t bytes) {
   return scratch_.empty() ? nullptr : scratch_.back().get();
 }
 
+// A GPU that has failed raises no flags any more, and the thread below does not ask CUDA.
 Status DeviceCommunicator::status() {
+  const auto works = queue_->done();
   const auto lock = turn();
+  if (!works) return fail(works.error());
   return failure_ ? Status(*failure_) : Status();
 }
 
@@ -131,13 +158,16 @@ bool DeviceCommunicator::idle() {
 }
 
 Status DeviceCommunicator::finish() {
-  for (;;) {
-    {
-      const auto lock = turn();
-      if (failure_) return *failure_;
-      if (ended_ == last_.number) return {};
+  constexpr std::chrono::milliseconds between{1};
+  for (auto next = std::chrono::steady_clock::now();; std::this_thread::yield()) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now >= next) {
+      GYRE_TRY(status());
+      next = now + between;
     }
-    std::this_thread::yield();
+    const auto lock = turn();
+    if (failure_) return *failure_;
+    if (ended_ == last_.number) return {};
   }
 }
 

@@ -24,7 +24,8 @@ class DeviceCommunicator {
   /// needs is taken now. Ranks that reach the memory of each other's GPUs leave messages there.
   static Result<std::unique_ptr<DeviceCommunicator>> create(std::unique_ptr<Communicator>, kernels::Gpu&);
   /// What is under way ends, here and on other ranks, and streams go on without it: finish() first, also where a stream has been waited
-  /// for, since others may still need what this rank's GPU has done.
+  /// for, since others may still need what this rank's GPU has done. Where this one's stream waits for another communicator's, that one may
+  /// be ended later: what the stream uses is then given back when it is done, by a thread.
   ~DeviceCommunicator();
   DeviceCommunicator(const DeviceCommunicator&) = delete;
   DeviceCommunicator& operator=(const DeviceCommunicator&) = delete;
@@ -50,7 +51,7 @@ class DeviceCommunicator {
   bool all_on_gpus() const { return memory_.everywhere(); }
   /// What went wrong since; streams go on all the same, and what collectives gave them is not to be used.
   Status status();
-  /// Blocks until all that was given has ended, or can't.
+  /// Blocks until all that was given has ended, or can't, also where the GPU has failed.
   Status finish();
   /// All that was given has ended.
   bool idle();
@@ -70,6 +71,7 @@ class DeviceCommunicator {
   std::unique_lock<std::mutex> turn();
   void serve();
   Error fail(const Error&);
+  void leave_remains();
 
   std::unique_ptr<Communicator> communicator_;
   kernels::Gpu& gpu_;

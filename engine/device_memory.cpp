@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include "base/log.h"
@@ -72,9 +73,12 @@ Status DeviceMemory::reach(Communicator& communicator, kernels::Gpu& gpu) {
 
 // Empty: there is none.
 std::string DeviceMemory::handle_of_region(kernels::Gpu& gpu, size_t bytes) {
+  // As NCCL has it: for machines whose GPUs, or whose IPC, can't be trusted.
+  const char* const disabled = std::getenv("NCCL_P2P_DISABLE");
+  if (disabled != nullptr && *disabled != '\0' && *disabled != '0') return {};
   auto region = gpu.allocate_reachable(bytes);
   if (!region) {
-    log::info("rank {}: no GPU memory for others: {}", rank_, region.error().what);
+    log::warn("rank {}: no GPU memory for others, messages go by the host: {}", rank_, region.error().what);
     return {};
   }
   region_ = std::move(region->memory);
@@ -93,7 +97,7 @@ std::string DeviceMemory::open_others(kernels::Gpu& gpu, const std::vector<std::
       if (theirs)
         regions_[peer] = *theirs;
       else
-        log::info("rank {}: GPU memory of rank {} is not reached: {}", rank_, peer, theirs.error().what);
+        log::warn("rank {}: GPU memory of rank {} is not reached, messages go by the host: {}", rank_, peer, theirs.error().what);
     }
     opened += own || regions_[peer] != nullptr ? '1' : '0';
   }

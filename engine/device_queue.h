@@ -53,6 +53,8 @@ class DeviceQueue {
   /// Lets all go that wait, now and later: what no longer matters is computed, of whatever others are writing, or nothing. Not while a
   /// collective is moved, nor before another is.
   void let_go();
+  /// Of the stream: as kernels::Stream::done(), from any thread.
+  Result<bool> done() { return stream_->done(); }
 
  private:
   static constexpr size_t ring = 1024;

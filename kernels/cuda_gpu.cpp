@@ -44,6 +44,14 @@ class CudaStream final : public Stream {
     return run(reinterpret_cast<const void*>(kernel), args, blocks);
   }
 
+  Result<bool> done() override {
+    const On on(place_);
+    const cudaError_t state = cudaStreamQuery(stream_);
+    if (state != cudaErrorNotReady) return GYRE_TRY(said("the GPU", state)), true;
+    cudaGetLastError();  // so that no later call reports it
+    return false;
+  }
+
   // What is captured is not run now, and the plan's flags are not made to be run again.
   Status refuse(void* user) override {
     const On on(place_);

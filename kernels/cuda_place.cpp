@@ -4,6 +4,7 @@
 #include <cstring>
 #include <memory>
 
+#include "base/log.h"
 #include "kernels/load_steps.h"
 #include "kernels/mem.h"
 #include "kernels/table.h"
@@ -63,6 +64,7 @@ Status Place::open(int number) {
   int waits = 0;
   GYRE_TRY(said("cuDeviceGetAttribute", driver.attribute(&waits, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, device)));
   streams_wait = waits != 0 && GYRE_TRY(try_a_gate());
+  if (!streams_wait) log::info("GPU {}: streams stand still behind a closed gate, or can't wait for one: kernels stay", device);
   return {};
 }
 

@@ -40,6 +40,8 @@ class Stream {
   virtual Status raise(uint64_t* flag, uint64_t value) = 0;
   virtual Status launch(StepKernel, const StepArgs&, unsigned blocks) = 0;
   virtual Status launch(StayKernel, const StayArgs&, unsigned blocks) = 0;
+  /// All that was given has been done. Error: the GPU has failed, and nothing more will be. From any thread.
+  virtual Result<bool> done() = 0;
   /// Error: `user` can't be followed or led; nothing was done.
   virtual Status refuse(void* /*user*/) { return {}; }
   /// What comes from now on begins after all that was given to `user` (a cudaStream_t), and

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <thread>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -12,6 +13,8 @@
 
 namespace gyre::plugin::nccl {
 namespace {
+
+constexpr std::chrono::seconds farewell_limit{2};  // that others have to read what this process's GPU holds for them
 
 // Never destroyed: threads may call while the process ends.
 struct Registry {
@@ -31,11 +34,15 @@ void say_goodbye() {
   Registry& registry = Registry::of_process();
   if (registry.process != ::getpid()) return;
   std::vector<Shared> ended;
-  const std::lock_guard lock(registry.mutex);
-  for (auto& [_, comm] : registry.comms) {
-    if (comm->is_made() && comm->wait_until_idle({})) ended.push_back(std::move(comm));
+  {
+    const std::lock_guard lock(registry.mutex);
+    for (auto& [_, comm] : registry.comms) {
+      if (comm->is_made() && comm->wait_until_idle({})) ended.push_back(std::move(comm));
+    }
+    registry.comms.clear();
   }
-  registry.comms.clear();
+  const auto until = std::chrono::steady_clock::now() + farewell_limit;
+  for (const Shared& comm : ended) comm->settle(until);
 }
 
 Error no_comm(ncclComm_t handle) {
@@ -99,6 +106,19 @@ std::string Comm::failure() const {
   const std::lock_guard lock(mutex_);
   const auto error = job_error();
   return error ? error->what : "an earlier call has failed";
+}
+
+std::optional<Error> Comm::untold() {
+  const std::lock_guard lock(mutex_);
+  if (told_ || error_ != ncclSuccess) return std::nullopt;
+  auto error = job_error();
+  told_ = error.has_value();
+  return error;
+}
+
+void Comm::settle(std::chrono::steady_clock::time_point until) {
+  while (on_gpu_ != nullptr && !on_gpu_->idle() && on_gpu_->status() && std::chrono::steady_clock::now() < until)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 void Comm::interrupt_made() {

@@ -56,6 +56,10 @@ class Comm {
   ncclResult_t state() const;
   /// What its job has failed of, so far as is known.
   std::string failure() const;
+  /// The same for whoever logs it: the first time only, where no call has returned it.
+  std::optional<Error> untold();
+  /// Waits until what its GPU was given has ended, or can't.
+  void settle(std::chrono::steady_clock::time_point until);
   /// Ends what runs, on this rank and the others. From any thread.
   void interrupt();
   /// The same for good, also while it is made, or another of it. Where nothing runs the others hear only that this rank has left.
@@ -73,6 +77,7 @@ class Comm {
   std::unique_ptr<OnGpu> on_gpu_;
   bool busy_ = false;
   bool in_background_ = false;
+  bool told_ = false;  // the job's error
   ncclResult_t error_ = ncclSuccess;
   std::atomic<bool> aborted_{false};
 };

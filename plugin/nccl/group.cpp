@@ -69,6 +69,7 @@ Result<ncclResult_t> launch(const std::vector<Work>& work) {
 
 // A collective on GPU memory waits in its stream; its scalar is read now.
 Status make_ready(Operation& operation) {
+  if (cuda::captures(operation.stream)) return Error{Code::invalid_usage, "gyre can't be captured in a CUDA graph yet"};
   if (operation.on_gpu && operation.call && operation.scalar_at == nullptr) return {};
   GYRE_TRY(cuda::wait_for(operation.stream));
   if (!operation.on_gpu || operation.scalar_at == nullptr) return {};

@@ -73,18 +73,22 @@ Status empty_bounces(const Part& part) {
   return {};
 }
 
-// Collectives in their order, then all transfers, which move together.
-Status start(Part& part) {
-  engine::Communicator& engine = part.comm->engine();
-  for (const Operation* operation : part.collectives) {
-    if (operation->on_gpu)
-      GYRE_TRY(give_to_stream(*operation));
-    else
-      part.last = GYRE_TRY(engine.start(call_of(*operation), operation->input, operation->output));
-  }
-  GYRE_TRY(fill_bounces(part));
-  if (!part.transfers.empty()) part.last = GYRE_TRY(engine.start(part.transfers));
+Status start(Part& part, const Operation& collective) {
+  if (collective.on_gpu) return give_to_stream(collective);
+  part.last = GYRE_TRY(part.comm->engine().start(call_of(collective), collective.input, collective.output));
   return {};
+}
+
+// All transfers of a communicator move together.
+Status start_transfers(Part& part) {
+  if (part.transfers.empty()) return {};
+  GYRE_TRY(fill_bounces(part));
+  part.last = GYRE_TRY(part.comm->engine().start(part.transfers));
+  return {};
+}
+
+Part& part_of(std::vector<Part>& parts, const Operation& operation) {
+  return *std::find_if(parts.begin(), parts.end(), [&](const Part& part) { return part.comm == operation.comm; });
 }
 
 // What is alone needs no list of operations in flight.
@@ -100,9 +104,16 @@ Status run_alone(const Part& part) {
   return engine.run(call_of(operation), operation.input, operation.output);
 }
 
-// The operations of all communicators are under way before one is waited for: another rank of theirs may be this very thread.
-void run_together(std::vector<Part>& parts) {
-  for (Part& part : parts) part.status = start(part);
+// The operations of all communicators are under way before one is waited for: another rank of theirs may be this very thread. So are their
+// collectives before a stream is full, or is waited for by what a send is to carry.
+void run_together(std::vector<Part>& parts, const std::vector<Operation>& operations) {
+  for (const Operation& operation : operations) {
+    Part& part = part_of(parts, operation);
+    if (operation.call && part.status) part.status = start(part, operation);
+  }
+  for (Part& part : parts) {
+    if (part.status) part.status = start_transfers(part);
+  }
   for (Part& part : parts) {
     if (!part.last) continue;
     const Status ended = part.comm->engine().wait(*part.last);  // what was begun has the program's memory until it ends
@@ -128,7 +139,7 @@ std::vector<Part> parts_run(const std::vector<Operation>& operations) {
   if (parts.size() == 1 && parts[0].collectives.size() + (parts[0].transfers.empty() ? 0 : 1) == 1)
     parts[0].status = run_alone(parts[0]);
   else
-    run_together(parts);
+    run_together(parts, operations);
   return parts;
 }
 

@@ -233,6 +233,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) noexcep
     const Shared asked = GYRE_TRY(find(comm));
     if (error == nullptr) return Error{Code::invalid_argument, "there is no place for the answer: NULL"};
     *error = asked->state();
+    if (const auto untold = asked->untold()) failed("ncclCommGetAsyncError", *untold);
     return {};
   });
 }

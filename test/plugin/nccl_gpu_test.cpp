@@ -1,6 +1,6 @@
 // NCCL's interface by gyre alone on GPU memory: in the order of streams, without waiting.
 #include <algorithm>
-#include <numeric>
+#include <future>
 
 #include "test/catch.h"
 #include "test/plugin/host_cuda.h"
@@ -178,7 +178,9 @@ TEST_CASE("nccl on a GPU: an abort frees the stream within a second, and the oth
       NCCL_OK(ncclCommGetAsyncError(comm, &state));
       std::this_thread::sleep_for(1ms);
     }
+    const std::string said = ncclGetLastError(comm);
     NCCL_OK(ncclCommAbort(comm));
+    if (said.find("rank 0 has given up") == std::string::npos) return "the last error is: " + said;
     return state == ncclRemoteError ? "" : "state " + std::to_string(state);
   };
   std::thread other([&] { words[1] = rank_main(1); });
@@ -186,6 +188,57 @@ TEST_CASE("nccl on a GPU: an abort frees the stream within a second, and the oth
   other.join();
   CHECK(words[0] == "");
   CHECK(words[1] == "");
+}
+
+TEST_CASE("nccl on a GPU: a communicator is aborted whose stream waits for another one's") {
+  const WithGpu gpu;
+  const std::array ids{test::new_id(), test::new_id()};
+  std::promise<void> over;
+  const auto rank_main = [&](int rank) -> std::string {
+    std::array<ncclComm_t, 2> comms{};
+    for (size_t i = 0; i < 2; ++i) NCCL_OK(ncclCommInitRank(&comms.at(i), 2, ids.at(i), rank));
+    std::string word;
+    if (rank == 1) {
+      over.get_future().wait();
+    } else {
+      HostCudaStream stream;
+      Floats data(count, 1);
+      for (const ncclComm_t comm : {comms[1], comms[0]})
+        NCCL_OK(ncclAllReduce(data.data(), data.data(), count, ncclFloat32, ncclSum, comm, stream));
+      const auto begin = std::chrono::steady_clock::now();
+      for (const ncclComm_t comm : comms) NCCL_OK(ncclCommAbort(comm));
+      word = stream.done() && std::chrono::steady_clock::now() - begin < 2s ? "" : "the stream is not free";
+      over.set_value();
+    }
+    if (rank == 1) {
+      for (const ncclComm_t comm : comms) NCCL_OK(ncclCommAbort(comm));
+    }
+    return word;
+  };
+  std::string other_word;
+  std::thread other([&] { other_word = rank_main(1); });
+  CHECK(rank_main(0) == "");
+  other.join();
+  CHECK(other_word == "");
+}
+
+TEST_CASE("nccl on a GPU: one thread's group may hold more than streams do, and sends behind collectives") {
+  const WithGpu gpu;
+  std::array<ncclComm_t, 2> comms{};
+  REQUIRE(ncclCommInitAll(comms.data(), 2, nullptr) == ncclSuccess);
+  std::array<HostCudaStream, 2> streams;
+  Floats first(count, 1), second(count, 2);
+  const std::array<Floats*, 2> data{&first, &second};
+  REQUIRE(ncclGroupStart() == ncclSuccess);
+  for (int i = 0; i < 400; ++i) {
+    for (size_t r = 0; r < 2; ++r) CHECK(ncclBcast(data.at(r)->data(), 100, ncclFloat32, 0, comms.at(r), streams.at(r)) == ncclSuccess);
+  }
+  CHECK(ncclSend(first.data(), 100, ncclFloat32, 1, comms[0], streams[0]) == ncclSuccess);
+  CHECK(ncclRecv(second.data() + 100, 100, ncclFloat32, 0, comms[1], streams[1]) == ncclSuccess);
+  REQUIRE(ncclGroupEnd() == ncclSuccess);
+  for (HostCudaStream& stream : streams) CHECK(stream.done());
+  CHECK(std::all_of(second.data(), second.data() + 200, [](float v) { return v == 1; }));
+  for (const ncclComm_t comm : comms) CHECK(ncclCommDestroy(comm) == ncclSuccess);
 }
 
 TEST_CASE("nccl on a GPU: what can't be is an error that says so") {

@@ -23,6 +23,7 @@ class HostStream final : public kernels::Stream {
   Status raise(uint64_t* flag, uint64_t value) override;
   Status launch(kernels::StepKernel, const kernels::StepArgs&, unsigned blocks) override;
   Status launch(kernels::StayKernel, const kernels::StayArgs&, unsigned blocks) override;
+  Result<bool> done() override { return done_within({}); }
   Status follow(void* user) override;
   Status lead(void* user) override;
 

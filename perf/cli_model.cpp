@@ -57,8 +57,8 @@ Subcommand add_crossovers(CLI::App& app) {
   CLI::App* sub = app.add_subcommand(
       "crossovers", "Predict at which sizes NCCL's rings and trees are best with which protocol, beside NCCL's own defaults; not measured");
   sub->add_option("--machine", command->machine, "Nodes: dgx_h100, pcie_4090, cloud_t4, or others of --constants (dgx_h100)");
-  sub->add_option("--nodes", command->nodes, "So many of them (1)")->check(CLI::Range(1, 1 << 20));
-  sub->add_option("--ranks", command->ranks, "Ranks, as many on each node (all GPUs)")->check(CLI::Range(2, 1 << 20));
+  sub->add_option("--nodes", command->nodes, "So many of them (1)")->check(CLI::Range(1, 1 << 14));
+  sub->add_option("--ranks", command->ranks, "Ranks, as many on each node (all GPUs)")->check(CLI::Range(2, 1 << 17));
   sub->add_option("--constants", command->constants, "File in place of topo/nccl/constants.json, which is compiled in");
   sub->add_option("--rules", command->rules, "Write gyre's choices to this file, as GYRE_TUNER_FILE takes it");
   return {sub, [command](const Invocation&) { return crossovers(*command); }};

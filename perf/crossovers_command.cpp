@@ -84,6 +84,11 @@ Status show(const CrossoversCommand& command) {
   const nccl::ModelConstants constants = GYRE_TRY(nccl::model_constants_of(command.constants));
   const nccl::Machine machine = GYRE_TRY(constants.machine(command.machine));
   const nccl::Job job{command.ranks.value_or(machine.gpus * command.nodes), command.nodes};
+  constexpr int most = 1 << 17;  // of which the trees take half a gigabyte
+  if (job.ranks > most) return Error{Code::invalid_argument, fmt::format("{} ranks, must be {} at most", job.ranks, most)};
+  if (job.ranks > machine.gpus * job.nodes)
+    return Error{Code::invalid_argument, fmt::format("--ranks {} on --nodes {} of {}, which have {} GPUs", job.ranks, job.nodes,
+                                                     command.machine, machine.gpus * job.nodes)};
   if (job.ranks < 2) return Error{Code::invalid_argument, "a collective of one rank has no crossovers"};
   const nccl::Model model = GYRE_TRY(nccl::Model::of(constants, machine, job));
   const nccl::PublishedModel published(constants.published, machine, job);

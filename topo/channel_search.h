@@ -31,7 +31,7 @@ class TakenLinks {
  private:
   bool free_switched(int from, int to) const {
     const auto f = static_cast<size_t>(from), t = static_cast<size_t>(to);
-    return links_.switched[f] > out_[f] && links_.switched[t] > in_[t];
+    return links_.reaches(from, to) && links_.switched[f] > out_[f] && links_.switched[t] > in_[t];
   }
   const NodeLinks& links_;
   std::vector<int> direct_;

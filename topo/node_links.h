@@ -24,6 +24,7 @@ struct NodeLinks {
 
   size_t at(int from, int to) const { return static_cast<size_t>(from) * static_cast<size_t>(gpus) + static_cast<size_t>(to); }
   bool nvlink(int from, int to) const {
+    if (!reaches(from, to)) return false;
     return direct[at(from, to)] > 0 || (switched[static_cast<size_t>(from)] > 0 && switched[static_cast<size_t>(to)] > 0);
   }
   bool reaches(int from, int to) const { return missing.empty() || !missing[at(from, to)]; }

@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <iterator>
+#include <span>
+#include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
 
+#include "base/log.h"
 #include "plugin/nccl/run.h"
 #include "plugin/nccl/wrap_real.h"
 
@@ -49,35 +53,55 @@ void give_all_to_nccl() {
 /// Both engines have done what comes before.
 bool is_next(const Issued& issued) { return cuda::wait_for(issued.operation.stream) && issued.comm->by_nccl.wait(); }
 
-ncclResult_t by_nccl(const Issued& issued, std::string_view why) {
-  issued.comm->say(*issued.operation.call, "NCCL", why);
-  const ncclResult_t result = forwarded(issued.forward);
-  issued.comm->by_nccl.set(issued.operation.stream);
-  return result;
+using Calls = std::span<const Issued>;  // of one communicator
+
+// Several are a group of NCCL's on every rank: NCCL chooses for them together.
+ncclResult_t by_nccl(Calls calls, std::string_view why) {
+  ncclResult_t first = calls.size() > 1 ? forwarded([] { return call_real<&Table::ncclGroupStart>(); }) : ncclSuccess;
+  if (first != ncclSuccess) return first;
+  for (const Issued& issued : calls) {
+    issued.comm->say(*issued.operation.call, "NCCL", why);
+    const ncclResult_t result = forwarded(issued.forward);
+    if (first == ncclSuccess) first = result;
+  }
+  if (calls.size() > 1) first = forwarded([] { return call_real<&Table::ncclGroupEnd>(); });
+  for (const Issued& issued : calls) issued.comm->by_nccl.set(issued.operation.stream);
+  return first;
 }
 
-// One that is in no group, or of a group of such.
-Result<ncclResult_t> settle(const Issued& issued) {
-  Beside& comm = *issued.comm;
-  const char* unwilling = issued.unwilling;
-  if (unwilling == nullptr && !is_next(issued)) unwilling = "CUDA has failed";
+// Each call has a vote of its own, since ranks whose group has others, too, decline each.
+Result<bool> agree(Beside& comm, size_t calls) {
+  bool all = true;
+  for (size_t i = 0; i < calls; ++i) all = GYRE_TRY(comm.agree(true)) && all;
+  return all;
+}
+
+// One that is in no group, or a group of such.
+Result<ncclResult_t> settle(Calls calls) {
+  const std::shared_ptr<Beside>& comm = calls.front().comm;
+  const char* unwilling = calls.front().unwilling;
+  if (unwilling == nullptr && !std::all_of(calls.begin(), calls.end(), is_next)) unwilling = "CUDA has failed";
   if (unwilling != nullptr) {
-    Beside::decline(issued.comm, 1);
-    return by_nccl(issued, unwilling);
+    Beside::decline(comm, calls.size());
+    return by_nccl(calls, unwilling);
   }
-  comm.wait_for_declined();
-  if (!comm.begin_call(false)) return Error{Code::invalid_usage, "another call is under way on the communicator, or it was aborted"};
+  comm->wait_for_declined();
+  if (!comm->begin_call(false)) return Error{Code::invalid_usage, "another call is under way on the communicator, or it was aborted"};
   bool all = false;
-  const ncclResult_t asked = guard(issued.operation.name, [&]() -> Status {
-    all = GYRE_TRY(comm.agree(true));
+  const ncclResult_t asked = guard(calls.front().operation.name, [&]() -> Status {
+    all = GYRE_TRY(agree(*comm, calls.size()));
     return {};
   });
   if (asked == ncclSuccess && all) {
-    comm.say(*issued.operation.call, "gyre");
-    return run(std::vector<Operation>{issued.operation});
+    std::vector<Operation> operations;
+    for (const Issued& issued : calls) {
+      comm->say(*issued.operation.call, "gyre");
+      operations.push_back(issued.operation);
+    }
+    return run(operations);
   }
-  comm.end_call(asked);
-  return asked == ncclSuccess ? by_nccl(issued, "another rank wants it so") : asked;
+  comm->end_call(asked);
+  return asked == ncclSuccess ? by_nccl(calls, "another rank wants it so") : asked;
 }
 
 void tell_declined(const std::vector<ByNccl>& given) {
@@ -86,24 +110,11 @@ void tell_declined(const std::vector<ByNccl>& given) {
   }
 }
 
-Result<ncclResult_t> settle_all(const std::vector<Issued>& held, ncclResult_t by_nccl) {
-  ncclResult_t first = by_nccl;
-  for (const Issued& issued : held) {
-    if (by_nccl != ncclSuccess) {  // and the group is dropped
-      Beside::decline(issued.comm, 1);
-      continue;
-    }
-    const ncclResult_t result = answer(issued.operation.name, [&] { return settle(issued); });
-    if (first == ncclSuccess) first = result;
-  }
-  return first;
-}
-
 }  // namespace
 
 Result<ncclResult_t> issue(Issued issued) {
   WrapGroup& group = open_group;
-  if (group.depth == 0) return settle(issued);
+  if (group.depth == 0) return settle({&issued, 1});
   const bool fits = group.held.empty() || group.held.front().comm == issued.comm;
   if (!group.is_nccls && issued.unwilling == nullptr && fits) {
     group.held.push_back(std::move(issued));
@@ -127,7 +138,12 @@ Result<ncclResult_t> pass(const std::shared_ptr<Beside>& comm, cudaStream_t stre
 // A rank that takes nothing over only says so, for which nothing here waits.
 ncclResult_t formed(ncclResult_t by_nccl, std::vector<Birth> births) {
   if (!rules().any()) {
-    if (!births.empty() && by_nccl == ncclSuccess) std::thread([births = std::move(births)] { form(births, ncclSuccess); }).detach();
+    if (births.empty() || by_nccl != ncclSuccess) return by_nccl;
+    try {
+      std::thread([births = std::move(births)] { form(births, ncclSuccess); }).detach();
+    } catch (const std::system_error& error) {  // this rank stays away, and the others learn of it
+      log::warn("no thread to say that NCCL runs all calls: {}", error.what());
+    }
     return by_nccl;
   }
   if (open_group.depth == 0) {
@@ -155,7 +171,10 @@ Result<ncclResult_t> end_group() {
   const ncclResult_t result = forwarded([] { return call_real<&Table::ncclGroupEnd>(); });
   for (const ByNccl& one : ended.given) one.comm->by_nccl.set(one.stream);
   form(ended.births, result);
-  return settle_all(ended.held, result);
+  if (ended.held.empty()) return result;
+  if (result == ncclSuccess) return settle(ended.held);
+  Beside::decline(ended.held.front().comm, ended.held.size());  // and the group is dropped
+  return result;
 }
 
 ncclResult_t simulate_group(ncclSimInfo_t* info) {

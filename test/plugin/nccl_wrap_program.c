@@ -58,6 +58,22 @@ static void group(ncclComm_t comm, size_t first, size_t second) {
   check_sum(in_place, second, 1);
 }
 
+/* Rank 0 sends to rank 1 in a group of two sums, which the others have, too. */
+static void mixed_group(ncclComm_t comm) {
+  float in[LARGE], out[LARGE] = {0}, in_place[LARGE], message = 0;
+  fill(in, LARGE);
+  fill(in_place, LARGE);
+  MUST(ncclGroupStart());
+  MUST(ncclAllReduce(in, out, LARGE, ncclFloat32, ncclSum, comm, NULL));
+  MUST(ncclAllReduce(in_place, in_place, LARGE / 2, ncclFloat32, ncclSum, comm, NULL));
+  if (rank == 0) MUST(ncclSend(&in[5], 1, ncclFloat32, 1, comm, NULL));
+  if (rank == 1) MUST(ncclRecv(&message, 1, ncclFloat32, 0, comm, NULL));
+  MUST(ncclGroupEnd());
+  check_sum(out, LARGE, 1);
+  check_sum(in_place, LARGE / 2, 1);
+  EXPECT(rank != 1 || message == element(0, 5), "%g", (double)message);
+}
+
 /* Rank 0 sends to rank 1 in the group of a sum; the others have no group. */
 static void mixed(ncclComm_t comm) {
   float in[LARGE], out[LARGE] = {0}, message = 0;
@@ -81,6 +97,7 @@ static void takes(void) {
   step("group with a small one"), group(comm, LARGE, SMALL);
   step("group with a small one first"), group(comm, SMALL, LARGE);
   step("mixed"), mixed(comm);
+  step("mixed group"), mixed_group(comm);
   step("wrong");
   EXPECT(ncclAllReduce(NULL, out, LARGE, ncclFloat32, ncclSum, comm, NULL) == ncclInvalidArgument, "a sum of NULL");
   EXPECT(strcmp(ncclGetLastError(comm), "NCCL's last error") == 0, "%s", ncclGetLastError(comm));

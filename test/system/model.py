@@ -82,6 +82,7 @@ def wrong_input():
     run("crossovers", "--rules", "/nowhere/rules.csv").complains("--rules /nowhere/rules.csv: No such file")
     run("crossovers", "--machine", "dgx_h10").complains("dgx_h10", r"did you mean dgx_h100\?")
     run("crossovers", "--ranks", 10, "--nodes", 3).complains("10 ranks", "3 nodes")
+    run("crossovers", "--ranks", 9).complains("--ranks 9", "8 GPUs")
     run("crossovers", "--constants", "/nowhere.json").complains("/nowhere.json")
     run("model", "--ranks", 10, "--nodes", 3).complains("--nodes 3", "10 ranks")
     run("model", "--ranks", 0).complains("--ranks")

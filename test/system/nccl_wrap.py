@@ -51,6 +51,8 @@ def gyre_takes_what_it_may_and_nccl_the_rest():
         mixed = {0: ["ncclGroupStart", "ncclAllReduce", "ncclSend", "ncclGroupEnd"], 1: ["ncclGroupStart", "ncclAllReduce", "ncclRecv", "ncclGroupEnd"]}
         expected = {"small": ["ncclAllReduce"], "large": [], "premultiplied": ["ncclRedOpCreatePreMulSum", "ncclRedOpDestroy"], "group": group,
                     "group with a small one": whole, "group with a small one first": whole, "mixed": mixed.get(rank, ["ncclAllReduce"]),
+                    # As a group on all ranks: NCCL chooses for its calls together.
+                    "mixed group": [*whole[:-1], *{0: ["ncclSend"], 1: ["ncclRecv"]}[rank], "ncclGroupEnd"] if rank < 2 else [*group, *whole],
                     "wrong": ["ncclAllReduce"], "large again": [], "end": ["ncclCommDestroy"]}
         for step, calls in expected.items():
             check(calls_by_nccl(process, step) == calls, f"rank {rank}, {step}: NCCL was asked for {calls_by_nccl(process, step)}")

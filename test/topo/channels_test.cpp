@@ -128,6 +128,18 @@ TEST_CASE("what can't reach each other is not side by side where there is anothe
   for (size_t i = 0; i < 5; ++i) CHECK(links.reaches(rings[0].order[i], rings[0].order[(i + 1) % 5]));
 }
 
+TEST_CASE("what can't reach each other is not side by side over switches either") {
+  NodeLinks links = test::switched(4, 2);
+  links.missing.assign(16, false);
+  links.missing[links.at(0, 1)] = links.missing[links.at(1, 0)] = true;
+  const auto rings = rings_inside(links);
+  REQUIRE(!rings.empty());
+  for (const Channel& ring : rings) {
+    CHECK(ring.alone);
+    for (size_t i = 0; i < 4; ++i) CHECK(links.reaches(ring.order[i], ring.order[(i + 1) % 4]));
+  }
+}
+
 TEST_CASE("channels of random machines use no NVLink twice in a direction") {
   std::mt19937 random(3);
   size_t rings = 0;

@@ -31,7 +31,8 @@ constexpr uint32_t steps = 8;
 // best.
 double best_cut(const Profile& profile, const Costs& costs, double block_bytes, double slot_bytes) {
   const double message = block_bytes / profile.chunks * profile.longest_message;
-  const auto fewest = static_cast<uint32_t>(std::max(1.0, std::ceil(message / slot_bytes)));
+  constexpr double most = 1 << 24;  // pieces; more is a slot of a few bytes, and no other choice
+  const auto fewest = static_cast<uint32_t>(std::clamp(std::ceil(message / slot_bytes), 1.0, most));
   double least = 0;
   for (uint32_t times = 1; times <= 64; times *= 2) {
     schedule::Cut cut;

@@ -22,7 +22,7 @@ class WithGpu {
   WithGpu& operator=(const WithGpu&) = delete;
 };
 
-constexpr size_t count = 3000;
+constexpr size_t elements = 3000;
 
 class Floats {
  public:
@@ -43,14 +43,14 @@ TEST_CASE("nccl on a GPU: collectives come in the order of the stream, and calls
   const WithGpu gpu;
   CHECK(run_nccl(3, [](ncclComm_t comm, int rank) -> std::string {
           HostCudaStream stream;
-          Floats data(count, 0);
+          Floats data(elements, 0);
           const auto begin = std::chrono::steady_clock::now();
           stream.add([&] {
             std::this_thread::sleep_for(300ms);
-            std::fill_n(data.data(), count, static_cast<float>(rank + 1));
+            std::fill_n(data.data(), elements, static_cast<float>(rank + 1));
           });
-          NCCL_OK(ncclAllReduce(data.data(), data.data(), count, ncclFloat32, ncclSum, comm, stream));
-          NCCL_OK(ncclAllReduce(data.data(), data.data(), count, ncclFloat32, ncclMax, comm, stream));
+          NCCL_OK(ncclAllReduce(data.data(), data.data(), elements, ncclFloat32, ncclSum, comm, stream));
+          NCCL_OK(ncclAllReduce(data.data(), data.data(), elements, ncclFloat32, ncclMax, comm, stream));
           if (std::chrono::steady_clock::now() - begin > 250ms) return "a call waited for the stream";
           if (!stream.done()) return "the stream does not end";
           ncclResult_t state = ncclInternalError;
@@ -64,25 +64,25 @@ TEST_CASE("nccl on a GPU: every collective") {
   CHECK(run_nccl(2, [](ncclComm_t comm, int rank) -> std::string {
           HostCudaStream stream;
           const auto mine = static_cast<float>(rank + 1);
-          Floats one(count, mine), two(2 * count, mine), single(count, 0), both(2 * count, 0);
+          Floats one(elements, mine), two(2 * elements, mine), single(elements, 0), both(2 * elements, 0);
           const auto halves = [&](float a, float b) {
-            return stream.done() && std::all_of(both.data(), both.data() + count, [=](float v) { return v == a; }) &&
-                   std::all_of(both.data() + count, both.data() + 2 * count, [=](float v) { return v == b; });
+            return stream.done() && std::all_of(both.data(), both.data() + elements, [=](float v) { return v == a; }) &&
+                   std::all_of(both.data() + elements, both.data() + 2 * elements, [=](float v) { return v == b; });
           };
-          NCCL_OK(ncclAllGather(one.data(), both.data(), count, ncclFloat32, comm, stream));
+          NCCL_OK(ncclAllGather(one.data(), both.data(), elements, ncclFloat32, comm, stream));
           if (!halves(1, 2)) return "all-gather";
-          NCCL_OK(ncclReduceScatter(two.data(), single.data(), count, ncclFloat32, ncclSum, comm, stream));
+          NCCL_OK(ncclReduceScatter(two.data(), single.data(), elements, ncclFloat32, ncclSum, comm, stream));
           if (!stream.done() || !single.all(3)) return "reduce-scatter";
-          NCCL_OK(ncclAlltoAll(two.data(), both.data(), count, ncclFloat32, comm, stream));
+          NCCL_OK(ncclAlltoAll(two.data(), both.data(), elements, ncclFloat32, comm, stream));
           if (!halves(1, 2)) return "all-to-all";
-          NCCL_OK(ncclReduce(one.data(), single.data(), count, ncclFloat32, ncclProd, 1, comm, stream));
+          NCCL_OK(ncclReduce(one.data(), single.data(), elements, ncclFloat32, ncclProd, 1, comm, stream));
           if (!stream.done() || (rank == 1 && !single.all(2))) return "reduce";
-          NCCL_OK(ncclBroadcast(one.data(), single.data(), count, ncclFloat32, 1, comm, stream));
+          NCCL_OK(ncclBroadcast(one.data(), single.data(), elements, ncclFloat32, 1, comm, stream));
           if (!stream.done() || !single.all(2)) return "broadcast";
-          std::fill_n(both.data(), 2 * count, 0.0F);
-          NCCL_OK(ncclGather(one.data(), both.data(), count, ncclFloat32, 0, comm, stream));
+          std::fill_n(both.data(), 2 * elements, 0.0F);
+          NCCL_OK(ncclGather(one.data(), both.data(), elements, ncclFloat32, 0, comm, stream));
           if (!stream.done() || (rank == 0 && !halves(1, 2))) return "gather";
-          NCCL_OK(ncclScatter(two.data(), single.data(), count, ncclFloat32, 0, comm, stream));
+          NCCL_OK(ncclScatter(two.data(), single.data(), elements, ncclFloat32, 0, comm, stream));
           if (!stream.done() || !single.all(1)) return "scatter";
           NCCL_OK(ncclAllReduce(nullptr, nullptr, 0, ncclFloat32, ncclSum, comm, stream));
           return "";
@@ -93,15 +93,15 @@ TEST_CASE("nccl on a GPU: sends and receives go by the host, after what their st
   const WithGpu gpu;
   CHECK(run_nccl(3, [](ncclComm_t comm, int rank) -> std::string {
           HostCudaStream stream;
-          Floats out(count, 0), in(count, 0), sum(count, 1);
+          Floats out(elements, 0), in(elements, 0), sum(elements, 1);
           stream.add([&] {
             std::this_thread::sleep_for(20ms);
-            std::fill_n(out.data(), count, static_cast<float>(rank));
+            std::fill_n(out.data(), elements, static_cast<float>(rank));
           });
           NCCL_OK(ncclGroupStart());
-          NCCL_OK(ncclSend(out.data(), count, ncclFloat32, (rank + 1) % 3, comm, stream));
-          NCCL_OK(ncclRecv(in.data(), count, ncclFloat32, (rank + 2) % 3, comm, stream));
-          NCCL_OK(ncclAllReduce(sum.data(), sum.data(), count, ncclFloat32, ncclSum, comm, stream));
+          NCCL_OK(ncclSend(out.data(), elements, ncclFloat32, (rank + 1) % 3, comm, stream));
+          NCCL_OK(ncclRecv(in.data(), elements, ncclFloat32, (rank + 2) % 3, comm, stream));
+          NCCL_OK(ncclAllReduce(sum.data(), sum.data(), elements, ncclFloat32, ncclSum, comm, stream));
           NCCL_OK(ncclGroupEnd());
           if (!stream.done()) return "the stream does not end";
           return in.all(static_cast<float>((rank + 2) % 3)) && sum.all(3) ? "" : "wrong data";
@@ -115,10 +115,10 @@ TEST_CASE("nccl on a GPU: one thread gives all ranks their calls") {
   REQUIRE(ncclCommInitAll(comms.data(), ranks, nullptr) == ncclSuccess);
   std::array<HostCudaStream, ranks> streams;
   std::vector<std::unique_ptr<Floats>> data;
-  for (int rank = 0; rank < ranks; ++rank) data.push_back(std::make_unique<Floats>(count, static_cast<float>(rank + 1)));
+  for (int rank = 0; rank < ranks; ++rank) data.push_back(std::make_unique<Floats>(elements, static_cast<float>(rank + 1)));
   REQUIRE(ncclGroupStart() == ncclSuccess);
   for (size_t r = 0; r < ranks; ++r)
-    CHECK(ncclAllReduce(data[r]->data(), data[r]->data(), count, ncclFloat32, ncclSum, comms.at(r), streams.at(r)) == ncclSuccess);
+    CHECK(ncclAllReduce(data[r]->data(), data[r]->data(), elements, ncclFloat32, ncclSum, comms.at(r), streams.at(r)) == ncclSuccess);
   REQUIRE(ncclGroupEnd() == ncclSuccess);
   for (size_t r = 0; r < ranks; ++r) {
     CHECK(streams.at(r).done());
@@ -131,11 +131,11 @@ TEST_CASE("nccl on a GPU: a pre-multiplied sum reads its scalar from the GPU") {
   const WithGpu gpu;
   CHECK(run_nccl(2, [](ncclComm_t comm, int rank) -> std::string {
           HostCudaStream stream;
-          Floats data(count, 1), scalar(1, 0);
+          Floats data(elements, 1), scalar(1, 0);
           stream.add([&] { *scalar.data() = static_cast<float>(rank + 2); });
           ncclRedOp_t op{};
           NCCL_OK(ncclRedOpCreatePreMulSum(&op, scalar.data(), ncclFloat32, ncclScalarDevice, comm));
-          NCCL_OK(ncclAllReduce(data.data(), data.data(), count, ncclFloat32, op, comm, stream));
+          NCCL_OK(ncclAllReduce(data.data(), data.data(), elements, ncclFloat32, op, comm, stream));
           NCCL_OK(ncclRedOpDestroy(op, comm));
           return stream.done() && data.all(5) ? "" : "a wrong sum";
         }) == "");
@@ -147,8 +147,8 @@ TEST_CASE("nccl on a GPU: communicators that are split off reduce there, too") {
           HostCudaStream stream;
           ncclComm_t part = nullptr;
           NCCL_OK(ncclCommSplit(comm, rank % 2, rank, &part, nullptr));
-          Floats data(count, static_cast<float>(rank));
-          NCCL_OK(ncclAllReduce(data.data(), data.data(), count, ncclFloat32, ncclSum, part, stream));
+          Floats data(elements, static_cast<float>(rank));
+          NCCL_OK(ncclAllReduce(data.data(), data.data(), elements, ncclFloat32, ncclSum, part, stream));
           const bool right = stream.done() && data.all(rank % 2 == 0 ? 2 : 4);
           NCCL_OK(ncclCommDestroy(part));
           return right ? "" : "a wrong sum";
@@ -163,9 +163,9 @@ TEST_CASE("nccl on a GPU: an abort frees the stream within a second, and the oth
     ncclComm_t comm = nullptr;
     NCCL_OK(ncclCommInitRank(&comm, 2, id, rank));
     HostCudaStream stream;
-    Floats data(count, 1);
+    Floats data(elements, 1);
     if (rank == 0) {
-      NCCL_OK(ncclAllReduce(data.data(), data.data(), count, ncclFloat32, ncclSum, comm, stream));
+      NCCL_OK(ncclAllReduce(data.data(), data.data(), elements, ncclFloat32, ncclSum, comm, stream));
       std::this_thread::sleep_for(50ms);
       const auto begin = std::chrono::steady_clock::now();
       NCCL_OK(ncclCommAbort(comm));
@@ -202,9 +202,9 @@ TEST_CASE("nccl on a GPU: a communicator is aborted whose stream waits for anoth
       over.get_future().wait();
     } else {
       HostCudaStream stream;
-      Floats data(count, 1);
+      Floats data(elements, 1);
       for (const ncclComm_t comm : {comms[1], comms[0]})
-        NCCL_OK(ncclAllReduce(data.data(), data.data(), count, ncclFloat32, ncclSum, comm, stream));
+        NCCL_OK(ncclAllReduce(data.data(), data.data(), elements, ncclFloat32, ncclSum, comm, stream));
       const auto begin = std::chrono::steady_clock::now();
       for (const ncclComm_t comm : comms) NCCL_OK(ncclCommAbort(comm));
       word = stream.done() && std::chrono::steady_clock::now() - begin < 2s ? "" : "the stream is not free";
@@ -227,7 +227,7 @@ TEST_CASE("nccl on a GPU: one thread's group may hold more than streams do, and 
   std::array<ncclComm_t, 2> comms{};
   REQUIRE(ncclCommInitAll(comms.data(), 2, nullptr) == ncclSuccess);
   std::array<HostCudaStream, 2> streams;
-  Floats first(count, 1), second(count, 2);
+  Floats first(elements, 1), second(elements, 2);
   const std::array<Floats*, 2> data{&first, &second};
   REQUIRE(ncclGroupStart() == ncclSuccess);
   for (int i = 0; i < 400; ++i) {
@@ -245,17 +245,17 @@ TEST_CASE("nccl on a GPU: what can't be is an error that says so") {
   const WithGpu gpu;
   CHECK(run_nccl(2, [](ncclComm_t comm, int) -> std::string {
           HostCudaStream stream;
-          Floats on_gpu(count, 1);
-          std::vector<float> host(count, 1);
-          NCCL_GIVES(ncclInvalidUsage, ncclAllReduce(on_gpu.data(), host.data(), count, ncclFloat32, ncclSum, comm, stream));
+          Floats on_gpu(elements, 1);
+          std::vector<float> host(elements, 1);
+          NCCL_GIVES(ncclInvalidUsage, ncclAllReduce(on_gpu.data(), host.data(), elements, ncclFloat32, ncclSum, comm, stream));
           ncclRedOp_t op{};
           NCCL_GIVES(ncclInvalidUsage, ncclRedOpCreatePreMulSum(&op, on_gpu.data(), ncclFloat32, ncclScalarHostImmediate, comm));
           NCCL_OK(ncclRedOpCreatePreMulSum(&op, on_gpu.data(), ncclFloat32, ncclScalarDevice, comm));
-          NCCL_GIVES(ncclInvalidUsage, ncclAllReduce(host.data(), host.data(), count, ncclFloat32, op, comm, stream));
+          NCCL_GIVES(ncclInvalidUsage, ncclAllReduce(host.data(), host.data(), elements, ncclFloat32, op, comm, stream));
           NCCL_OK(ncclRedOpDestroy(op, comm));
           // Memory of the host is still reduced, when the call returns.
-          NCCL_OK(ncclAllReduce(host.data(), host.data(), count, ncclFloat32, ncclSum, comm, stream));
-          return host[0] == 2 && host[count - 1] == 2 ? "" : "a wrong sum of the host's";
+          NCCL_OK(ncclAllReduce(host.data(), host.data(), elements, ncclFloat32, ncclSum, comm, stream));
+          return host[0] == 2 && host[elements - 1] == 2 ? "" : "a wrong sum of the host's";
         }) == "");
 }
 
@@ -264,10 +264,10 @@ TEST_CASE("nccl on a GPU: ranks without one that works leave GPU memory refused,
   test::break_host_gpu(true);
   CHECK(run_nccl(2, [](ncclComm_t comm, int) -> std::string {
           HostCudaStream stream;
-          Floats on_gpu(count, 1);
-          std::vector<float> host(count, 1);
-          NCCL_GIVES(ncclInvalidUsage, ncclAllReduce(on_gpu.data(), on_gpu.data(), count, ncclFloat32, ncclSum, comm, stream));
-          NCCL_OK(ncclAllReduce(host.data(), host.data(), count, ncclFloat32, ncclSum, comm, stream));
+          Floats on_gpu(elements, 1);
+          std::vector<float> host(elements, 1);
+          NCCL_GIVES(ncclInvalidUsage, ncclAllReduce(on_gpu.data(), on_gpu.data(), elements, ncclFloat32, ncclSum, comm, stream));
+          NCCL_OK(ncclAllReduce(host.data(), host.data(), elements, ncclFloat32, ncclSum, comm, stream));
           return host[0] == 2 ? "" : "a wrong sum";
         }) == "");
   test::break_host_gpu(false);

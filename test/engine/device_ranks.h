@@ -61,7 +61,8 @@ inline std::string on_device(engine::Communicator& host, const DeviceBody& body,
 }
 
 /// Runs `body` on each of so many ranks, or as many as the device takes.
-inline std::string run_device_ranks(int wanted, const std::vector<std::string>& settings, const DeviceBody& body, Reach reach = Reach::all) {
+inline std::string run_device_ranks(int wanted, const std::vector<std::string>& settings, const DeviceBody& body,
+                                    Reach reach = Reach::all) {
   const int ranks = std::min(wanted, TestDevice::most_ranks());
   const Words words = run_ranks(ranks, all_configured(settings), [&](engine::Communicator& host) { return on_device(host, body, reach); });
   std::string all;

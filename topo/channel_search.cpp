@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 namespace gyre::topo {
 namespace {
@@ -11,8 +12,8 @@ constexpr int most_steps = 200'000;
 bool allows(const std::vector<int>& ends, int gpu) { return ends.empty() || std::ranges::find(ends, gpu) != ends.end(); }
 
 std::vector<int> all_of(int gpus) {
-  std::vector<int> all;
-  for (int gpu = 0; gpu < gpus; ++gpu) all.push_back(gpu);
+  std::vector<int> all(static_cast<size_t>(gpus));
+  std::iota(all.begin(), all.end(), 0);
   return all;
 }
 

@@ -26,6 +26,7 @@ std::vector<Rail> rails_of(const Topology& topology) {
     }
   }
   std::vector<Rail> rails;
+  rails.reserve(near.size());
   for (auto& [place, gpus] : near) rails.push_back({place.first, place.second, std::move(gpus)});
   return rails;
 }

@@ -10,6 +10,7 @@ namespace gyre::engine {
 namespace {
 
 constexpr size_t least_message = 8192;
+constexpr size_t least_call = 64 << 10;
 
 std::string line_of(const std::filesystem::path& file) {
   std::string line;
@@ -45,7 +46,7 @@ SharedCache shared_cache(const std::filesystem::path& folder) {
 }
 
 Away Away::of(const HostLoad& load, const SharedCache& cache) {
-  Away away;
+  Away away{.calls = least_call};
   const bool one_cache = cache.processors == 0 || cache.processors >= load.processors;
   if (!load.crowded || !one_cache) away.messages = least_message;
   const auto all = static_cast<size_t>(std::max(load.processors, 1));

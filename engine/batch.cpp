@@ -158,7 +158,7 @@ bool Batch::send(Strand& strand) {
   if (slot == nullptr) return false;
   if (strand.at.header_through) {
     const std::byte* data = message.data + strand.at.offset;
-    if (out.posted() || bytes < away_.messages) {
+    if (out.posted() || bytes < away_.messages || message.count * size_of(message.type) < away_.calls) {
       kernels::copy(slot, data, bytes);
     } else {
       kernels::copy_away(slot, data, bytes);

@@ -106,7 +106,7 @@ bool Direct::show() {
 }
 
 void Direct::show_copy(std::byte* to, const std::byte* input, size_t bytes) const {
-  if (bytes < away_.messages) return kernels::copy(to, input, bytes);
+  if (bytes < std::max(away_.messages, away_.calls)) return kernels::copy(to, input, bytes);
   kernels::copy_away(to, input, bytes);
   kernels::fence_away();
 }

@@ -1,5 +1,6 @@
 #include "engine/host_machine.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace gyre::engine {
@@ -33,6 +34,7 @@ void HostMachine::bind(const Plan& plan, uint64_t word, const Buffers& buffers, 
   mismatched_ = -1;
   const Extent extent = engine::extent(call, rank_, ranks);
   const bool in_place = extent.in_place(buffers);
+  messages_away_ = std::max(extent.input_bytes, extent.output_bytes) >= away_.calls;
   if (posting_.needed()) {  // results may be sent from where they are
     posting_.bind(plan, *program_, word, buffers_, in_place);
   } else {  // what is reduced in place has just been read, and stays in the caches for longer
@@ -115,7 +117,7 @@ void HostMachine::compute(const Step& step) {
     for (const Rank peer : plan_->schedule().peers(step.to)) {
       transport::Fifo& out = fifo(peer);
       if (from_memory(step, out)) continue;
-      sinks_.push_back({out.reserve(sent_bytes_) + offset * plan_->width(fact.value), sent_bytes_ >= away_.messages && !out.posted()});
+      sinks_.push_back({out.reserve(sent_bytes_) + offset * plan_->width(fact.value), messages_away_ && sent_bytes_ >= away_.messages && !out.posted()});
     }
     if (!sinks_.empty()) combine_(pieces_, sinks_, p.count, fact, step.association);
     offset += p.count;

@@ -73,6 +73,7 @@ class HostMachine {
   const schedule::Program* program_ = nullptr;
   const schedule::Fact* facts_ = nullptr;
   uint64_t word_ = 0;
+  bool messages_away_ = false;
   bool results_away_ = false;
   std::byte* buffers_[3] = {};  // input (never written), output, scratch
 

@@ -64,4 +64,5 @@ TEST_CASE("messages go past the caches where ranks have processors of their own,
   CHECK(Away::of({8, true, 9}, {32 << 20, 8}).messages == Away::never);
   CHECK(Away::of({16, true, 17}, {32 << 20, 8}).messages == 8192);
   CHECK(Away::of({8, true, 9}, {}).messages == Away::never);
+  CHECK(Away::of({8, false, 8}, {32 << 20, 8}).calls == 64 << 10);
 }

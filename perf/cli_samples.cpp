@@ -45,7 +45,7 @@ Subcommand add_fit(CLI::App& app) {
 
 Subcommand add_tune(CLI::App& app) {
   const auto command = std::make_shared<TuneCommand>();
-  command->sizes.step_factor = 4;
+  command->sizes.step_factor = 2;
   CLI::App* sub = app.add_subcommand("tune", "Measure this host and write what things cost here, for GYRE_CONSTANTS");
   sub->add_option("-o,--output", command->file, "Write the constants to this file; samples go beside it")->required();
   sub->add_option("--ranks", command->ranks, "Numbers of local ranks (2,4)")->delimiter(',')->check(CLI::Range(2, 64));
@@ -54,7 +54,7 @@ Subcommand add_tune(CLI::App& app) {
       ->check(CLI::IsMember({"shm", "tcp", "ucx"}));
   add_bytes(sub, "-b,--minbytes", command->sizes.min_bytes, "Smallest size (8)");
   add_bytes(sub, "-e,--maxbytes", command->sizes.max_bytes, "Largest size (64M)");
-  sub->add_option("-f,--stepfactor", command->sizes.step_factor, "Factor between sizes (4)");
+  sub->add_option("-f,--stepfactor", command->sizes.step_factor, "Factor between sizes (2)");
   sub->add_option("--rounds", command->rounds, "Times that each is measured, all in turn (5)")->check(CLI::Range(1, 1000));
   return {sub, [command](const Invocation& given) {
             command->command_line = given.command_line;

@@ -38,6 +38,27 @@ void put(ordered_json& file, const std::string& machine, const topo::Costs& cost
   file["machines"][machine]["rank"] = machine;
 }
 
+/// The middle of each time, by number of ranks and algorithm, at those sizes that all of its algorithms have.
+ordered_json measured(const std::vector<Sample>& samples) {
+  std::map<int, std::map<size_t, std::map<std::pair<std::string, std::vector<int>>, double>>> times;
+  for (const Sample& s : samples) times[s.ranks][s.bytes][{s.family, s.grid}] = s.median_us();
+  ordered_json all = ordered_json::array();
+  for (auto& [ranks, sizes] : times) {
+    size_t most = 0;
+    for (const auto& [bytes, algorithms] : sizes) most = std::max(most, algorithms.size());
+    std::erase_if(sizes, [&](const auto& size) { return size.second.size() < most; });
+    ordered_json of{{"collective", "all_reduce"}, {"ranks", ranks}};
+    for (const auto& [bytes, algorithms] : sizes) of["bytes"].push_back(bytes);
+    for (const auto& [algorithm, ignored] : sizes.begin()->second) {
+      ordered_json us;
+      for (const auto& [bytes, algorithms] : sizes) us.push_back(rounded(algorithms.at(algorithm)));
+      of["times"].push_back({{"algorithm", algorithm.first}, {"grid", algorithm.second}, {"us", us}});
+    }
+    all.push_back(of);
+  }
+  return all;
+}
+
 struct Errors {
   double priced = 0;
   double simulated = 0;
@@ -73,6 +94,7 @@ Status run(const FitCommand& command) {
                               {"note", fmt::format("fitted to {} samples; median error of the price {:.1f} %, of the simulator {:.1f} %",
                                                    its.size(), 100 * e.priced, 100 * e.simulated)}};
     put(file, machine, costs, origin);
+    if (command.for_this_machine) file["machines"][machine]["measured"] = measured(its);
   }
   if (command.for_this_machine) {
     const Processors here = processors_of_host();

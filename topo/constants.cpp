@@ -70,7 +70,7 @@ Result<DirectCosts> direct(const JsonObject& from) {
 }
 
 Result<Costs> machine(const JsonObject& from, const JsonObject& links, const JsonObject& ranks, const JsonObject& directs) {
-  GYRE_TRY(from.only({"local", "network", "rank", "direct", "nics_per_node", "processors_per_node"}));
+  GYRE_TRY(from.only({"local", "network", "rank", "direct", "nics_per_node", "processors_per_node", "measured"}));
   Costs out;
   for (const auto& [kind, key] : {std::pair{inside, "local"}, std::pair{between, "network"}}) {
     const std::string name = GYRE_TRY(from.word(key));
@@ -90,6 +90,7 @@ Result<Costs> machine(const JsonObject& from, const JsonObject& links, const Jso
   }
   out.nics_per_node = GYRE_TRY(from.whole("nics_per_node"));
   out.processors_per_node = GYRE_TRY(from.whole("processors_per_node"));
+  out.measured = GYRE_TRY(parse_measured(from, "measured"));
   return out;
 }
 

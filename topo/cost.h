@@ -7,6 +7,7 @@
 
 #include "schedule/cut.h"
 #include "schedule/network.h"
+#include "topo/measured.h"
 #include "topo/profile.h"
 
 namespace gyre::topo {
@@ -31,6 +32,7 @@ struct Costs {
   int nics_per_node = 0;                ///< shared by the node's ranks; 0: one per rank
   int processors_per_node = 0;          ///< shared by the node's ranks; 0: one per rank
   std::optional<DirectCosts> direct{};  ///< none: nobody has measured it
+  std::vector<Measured> measured{};     ///< of calls on it
 };
 
 /// Seconds, and of what they are made.

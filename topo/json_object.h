@@ -39,6 +39,15 @@ class JsonObject {
     if (!value_[key].is_object()) return wrong(key, "must be an object");
     return JsonObject(value_[key], source_, path_.empty() ? key : path_ + "." + key);
   }
+  /// Those of a list.
+  Result<std::vector<JsonObject>> objects(const std::string& key) const {
+    if (!value_.contains(key)) return wrong(key, "is missing");
+    if (!value_[key].is_array()) return wrong(key, "must be a list");
+    std::vector<JsonObject> out;
+    for (size_t i = 0; i < value_[key].size(); ++i)
+      out.emplace_back(value_[key][i], source_, fmt::format("{}{}{}[{}]", path_, path_.empty() ? "" : ".", key, i));
+    return out;
+  }
   // What grows or lasts: no number of the file may be negative, or so large that sums lose sense.
   Result<double> number(const std::string& key, double unit) const {
     if (!value_.contains(key)) return wrong(key, "is missing");

@@ -69,8 +69,14 @@ std::string overridden(const Query& query, const Candidate& candidate, Costs& co
   return {};
 }
 
+// Times are those of one channel and one host, and of sums in any order.
+std::optional<double> measured(const Query& query, const Candidate& candidate) {
+  if (query.shape_channels != 1 || query.ordered || !query.overrides.empty() || query.placement.nodes(query.ranks) > 1) return {};
+  return measured_seconds(query.costs.measured, candidate.family, candidate.shape, query.block_bytes);
+}
+
 Candidate candidate(const Query& query, const Family& family, const std::vector<int>& grid, uint32_t channels, Profiles& profiles) {
-  Candidate out{family.name, {query.collective, query.ranks, channels, query.root, grid, query.ordered}, {}, {}};
+  Candidate out{family.name, {query.collective, query.ranks, channels, query.root, grid, query.ordered}, {}, {}, {}};
   out.refused = refusal(family, out.shape);
   if (lacks_nodes(family, out.shape)) {
     const bool on_one_node = query.placement.nodes(query.ranks) == 1;
@@ -95,6 +101,7 @@ Candidate candidate(const Query& query, const Family& family, const std::vector<
     Costs costs = query.costs;
     out.refused = overridden(query, out, costs);
     out.price = price(*profile, costs, bytes, query.cutting);
+    out.measured = measured(query, out);
   }
   return out;
 }
@@ -114,9 +121,10 @@ bool shares_processors(const Query& query) {
 void sort(std::vector<Candidate>& candidates, const Query& query) {
   std::stable_sort(candidates.begin(), candidates.end(), [&](const Candidate& a, const Candidate& b) {
     if (a.refused.empty() != b.refused.empty()) return a.refused.empty();
-    return a.refused.empty() && weighed(query, a.price) < weighed(query, b.price);
+    return a.refused.empty() && weighed(query, a) < weighed(query, b);
   });
   if (!shares_processors(query) || query.placement.nodes(query.ranks) > 1) return;
+  if (candidates.front().measured) return;  // with all that
   const double most = alike * weighed(query, candidates.front().price);
   const auto end = std::find_if(candidates.begin(), candidates.end(),
                                 [&](const Candidate& c) { return !c.refused.empty() || weighed(query, c.price) > most; });
@@ -131,6 +139,10 @@ double weighed(const Query& query, const Price& price) {
   double seconds = price.seconds;
   if (shares_processors(query)) seconds = std::max(seconds, price.shared + (1 - 1.0 / query.costs.processors_per_node) * price.apart);
   return seconds + (rooted(query.collective) ? price.busiest : 0);
+}
+
+double weighed(const Query& query, const Candidate& candidate) {
+  return candidate.measured ? *candidate.measured : weighed(query, candidate.price);
 }
 
 const Result<Profile>& Profiles::of(std::string_view family, const Shape& shape, const Placement& placement) {

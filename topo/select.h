@@ -36,7 +36,8 @@ struct Candidate {
   std::string_view family;
   Shape shape;
   Price price;
-  std::string refused;  ///< why it can't run; empty: it can
+  std::optional<double> measured;  ///< seconds
+  std::string refused;             ///< why it can't run; empty: it can
 };
 
 /// Seconds by which candidates are compared: the predicted time, but where ranks share processors and send by the kernel at least the work
@@ -44,6 +45,8 @@ struct Candidate {
 /// work takes which no processor leaves lying). Calls of what has a root follow each other without waiting, and the busiest rank sets
 /// their pace: its work is added.
 double weighed(const Query&, const Price&);
+/// The same, or what was measured.
+double weighed(const Query&, const Candidate&);
 
 struct Choice {
   std::vector<Candidate> candidates;  ///< the best first, the refused last

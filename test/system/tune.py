@@ -18,6 +18,11 @@ def a_profile_is_made_and_taken_here():
         check(made["made_for"]["processors"] == os.cpu_count(), f"made for {made['made_for']}")
         check("fitted to" in made["links"]["host"]["origin"]["note"], f"{made['links']['host']}")
         check(os.path.exists(profile + ".samples.jsonl"), "no samples")
+        (measured,) = made["machines"]["host"]["measured"]
+        check(measured["bytes"] == [64, 128, 256, 512, 1024, 2048, 4096] and measured["ranks"] == 2, f"{measured}")
+        check(all(len(times["us"]) == 7 for times in measured["times"]) and len(measured["times"]) > 5, f"{measured['times']}")
+        done = run("all_reduce", "-b", "1K", "-e", "1K", "-n", 2, "--explain", env={"GYRE_CONSTANTS": profile}).passed()
+        check("the weight was measured" in done.out, done.story())
         run("all_reduce", "-b", "1K", "-e", "1K", "-n", 2, env={"GYRE_CONSTANTS": profile}).passed()
 
 

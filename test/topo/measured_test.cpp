@@ -1,0 +1,97 @@
+#include "topo/measured.h"
+
+#include "base/text.h"
+#include "test/catch.h"
+#include "topo/constants.h"
+#include "topo/json_object.h"
+#include "topo/select.h"
+
+using namespace gyre;
+using namespace gyre::topo;
+
+namespace {
+
+using nlohmann::json;
+
+json ring_and_tree() {
+  return json::parse(R"([{"collective": "all_reduce", "ranks": 4, "bytes": [8, 1000, 2000], "times": [
+    {"algorithm": "ring", "grid": [], "us": [10, 20, 40]}, {"algorithm": "bucket", "grid": [2, 2], "us": [1, 30, 50]}]}])");
+}
+Result<std::vector<Measured>> parsed(const json& measured) {
+  const json machine{{"measured", measured}};
+  return parse_measured(JsonObject(machine, "file", "machines.host"), "measured");
+}
+std::string refused(const std::string& pointer, const json& value) {
+  json wrong = ring_and_tree();
+  wrong[json::json_pointer(pointer)] = value;
+  const auto result = parsed(wrong);
+  return result ? "" : result.error().what;
+}
+
+Query of(double bytes, std::vector<Measured> measured) {
+  Query query;
+  query.ranks = 4;
+  query.block_bytes = bytes;
+  query.channels = 2;
+  query.shape_channels = 1;
+  query.costs = *default_constants()->machine("host");
+  query.costs.measured = std::move(measured);
+  return query;
+}
+
+}  // namespace
+
+TEST_CASE("times between the measured sizes lie on a line, and beyond the largest grow with the bytes") {
+  const auto all = *parsed(ring_and_tree());
+  const Shape ring{Collective::all_reduce, 4, 1, 0, {}};
+  for (const auto& [bytes, us] : {std::pair{0.0, 10.0}, {8, 10}, {504, 15}, {1000, 20}, {1500, 30}, {2000, 40}, {8000, 160}})
+    CHECK(*measured_seconds(all, "ring", ring, bytes) * 1e6 == Approx(us));
+  CHECK(*measured_seconds(all, "bucket", {Collective::all_reduce, 4, 1, 0, {2, 2}}, 8) * 1e6 == Approx(1));
+  CHECK_FALSE(measured_seconds(all, "bucket", ring, 8).has_value());
+  CHECK_FALSE(measured_seconds(all, "tree", ring, 8).has_value());
+  CHECK_FALSE(measured_seconds(all, "ring", {Collective::all_reduce, 5, 1, 0, {}}, 8).has_value());
+  CHECK_FALSE(measured_seconds(all, "ring", {Collective::all_gather, 4, 1, 0, {}}, 8).has_value());
+}
+
+TEST_CASE("what was measured decides, where it was") {
+  Profiles profiles;
+  const auto chosen = [&](const Query& query) { return std::string(choose(query, profiles).best()->family); };
+  std::vector<Measured> all = *parsed(ring_and_tree());
+  all[0].times[1].family = "tree";
+  all[0].times[1].grid.clear();
+  for (MeasuredTimes& times : all[0].times)
+    for (double& seconds : times.seconds) seconds *= 1e-6;  // faster than any price
+  for (const double bytes : {8.0, 1000.0}) {
+    const std::string fastest = bytes < 10 ? "tree" : "ring";
+    CHECK(chosen(of(bytes, {})) != fastest);
+    CHECK(chosen(of(bytes, all)) == fastest);
+    Query other = of(bytes, all);
+    other.placement.per_node = 2;  // was measured on one host
+    CHECK(chosen(other) == chosen([&] {
+            Query without = other;
+            without.costs.measured.clear();
+            return without;
+          }()));
+    other = of(bytes, all);
+    other.ordered = true;
+    CHECK_FALSE(choose(other, profiles).best()->measured.has_value());
+    other = of(bytes, all);
+    other.shape_channels = 2;
+    CHECK_FALSE(choose(other, profiles).best()->measured.has_value());
+  }
+}
+
+TEST_CASE("what is measured of nothing, or not rising, or of something unknown, is refused by its place") {
+  CHECK(parsed(json::array())->empty());
+  CHECK(refused("/0/collective", "allreduce").find("machines.host.measured[0].collective = \"allreduce\"") != std::string::npos);
+  CHECK(refused("/0/ranks", -1).find("measured[0].ranks = -1: must be from 0") != std::string::npos);
+  CHECK(refused("/0/bytes", json::array()).find("bytes = []: must be 1 to 1024 sizes") != std::string::npos);
+  CHECK(refused("/0/bytes", {8, 8, 9}).find("must rise") != std::string::npos);
+  CHECK(refused("/0/bytes", {{"a", 1}}).find("bytes") != std::string::npos);
+  CHECK(refused("/0/times", 3).find("times = 3: must be a list") != std::string::npos);
+  CHECK(refused("/0/times/1/us", {1, 2}).find("measured[0].times[1].us = [1,2]: must be 3 numbers") != std::string::npos);
+  CHECK(refused("/0/times/1/grid", "2x2").find("grid") != std::string::npos);
+  CHECK(refused("/0/times/1/algoritm", "ring").find("algoritm") != std::string::npos);
+  CHECK(refused("/0/times/0", 1).find("must be an object") != std::string::npos);
+  CHECK(refused("", json::object()).find("must be a list") != std::string::npos);
+}

@@ -117,7 +117,8 @@ void HostMachine::compute(const Step& step) {
     for (const Rank peer : plan_->schedule().peers(step.to)) {
       transport::Fifo& out = fifo(peer);
       if (from_memory(step, out)) continue;
-      sinks_.push_back({out.reserve(sent_bytes_) + offset * plan_->width(fact.value), messages_away_ && sent_bytes_ >= away_.messages && !out.posted()});
+      sinks_.push_back(
+          {out.reserve(sent_bytes_) + offset * plan_->width(fact.value), messages_away_ && sent_bytes_ >= away_.messages && !out.posted()});
     }
     if (!sinks_.empty()) combine_(pieces_, sinks_, p.count, fact, step.association);
     offset += p.count;

@@ -39,6 +39,9 @@ Subcommand add_model(CLI::App& app) {
   add_bytes(sub, "-e,--maxbytes", command->max_bytes, "Largest size (1G)");
   sub->add_option("-f,--stepfactor", command->step_factor, "Factor between sizes (4)")->check(CLI::Range(2, 1 << 30));
   add_optional_bytes(sub, "--explain", command->explain_bytes, "Print every candidate for this size in place of the table");
+  auto* simulate = sub->add_flag("--simulate", command->simulate, "Simulate the choice and all that may be faster, of each size");
+  sub->add_option("-o,--output", command->file, "Write the constants with these times to this file; then the choice goes by them")
+      ->needs(simulate);
   return {sub, [command](const Invocation& given) { return model(*command, given.config); }};
 }
 

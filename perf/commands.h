@@ -38,6 +38,8 @@ struct ModelCommand {
   size_t max_bytes = size_t{1} << 30;
   size_t step_factor = 4;
   std::optional<size_t> explain_bytes;  ///< every candidate for one size, in place of the best for many
+  std::string file;                     ///< for the constants with the simulated times
+  bool simulate = false;                ///< in place of where the time goes: the choice on the simulator beside the best there
 };
 /// Predicts what a machine that need not be here would choose.
 int model(const ModelCommand&, const Config&);

@@ -1,6 +1,7 @@
+#include "perf/model.h"
+
 #include <fmt/format.h>
 
-#include "perf/commands.h"
 #include "topo/constants.h"
 #include "topo/select.h"
 
@@ -37,19 +38,6 @@ Result<Query> query(const ModelCommand& command, const Config& config) {
   return out;
 }
 
-// Sizes are those of nccl-tests: bytes of the larger of a rank's input and output.
-double block_bytes(const Query& query, size_t bytes) {
-  const schedule::Layout layout{query.collective, query.ranks, query.root, 1};
-  return static_cast<double>(bytes) / std::max(layout.input_blocks(), layout.output_blocks());
-}
-
-std::string named(const Candidate& candidate) {
-  std::string out(candidate.family);
-  if (!candidate.shape.grid.empty()) out += fmt::format(" {}", fmt::join(candidate.shape.grid, "x"));
-  if (candidate.shape.channels != 1) out += fmt::format(" c{}", candidate.shape.channels);
-  return out;
-}
-
 // The cheapest of another family.
 const Candidate* runner_up(const Choice& choice) {
   for (const Candidate& candidate : choice.candidates) {
@@ -69,6 +57,18 @@ void print_row(size_t bytes, const Choice& choice) {
 }
 
 }  // namespace
+
+double block_bytes(const Query& query, size_t bytes) {
+  const schedule::Layout layout{query.collective, query.ranks, query.root, 1};
+  return static_cast<double>(bytes) / std::max(layout.input_blocks(), layout.output_blocks());
+}
+
+std::string named(const Candidate& candidate) {
+  std::string out(candidate.family);
+  if (!candidate.shape.grid.empty()) out += fmt::format(" {}", fmt::join(candidate.shape.grid, "x"));
+  if (candidate.shape.channels != 1) out += fmt::format(" c{}", candidate.shape.channels);
+  return out;
+}
 
 int model(const ModelCommand& command, const Config& config) {
   auto asked = query(command, config);
@@ -90,6 +90,10 @@ int model(const ModelCommand& command, const Config& config) {
              name(command.collective), command.ranks, command.nodes, command.nodes == 1 ? "" : "s", command.machine);
   fmt::print("# links inside a node: {}, between nodes: {}; slots of {} bytes, {} slices under way\n", asked->costs.link[topo::inside].name,
              asked->costs.link[topo::between].name, asked->cutting.slot_bytes, asked->cutting.slices);
+  if (command.simulate) {
+    const Status done = simulate_choices(command, *asked);
+    return done ? 0 : complain(done.error());
+  }
   fmt::print("{:>12} {:<30} {:>12} {:>8} {:>7} {:>8} {:>10}  {}\n", "# size (B)", "algorithm", "time (us)", "latency", "inside", "between",
              "computing", "runner-up");
   for (size_t bytes = command.min_bytes;; bytes *= command.step_factor) {

@@ -29,7 +29,7 @@ Result<MeasuredTimes> times(const JsonObject& from, size_t count) {
 }
 
 Result<Measured> measured(const JsonObject& from) {
-  GYRE_TRY(from.only({"collective", "ranks", "bytes", "times"}));
+  GYRE_TRY(from.only({"collective", "ranks", "per_node", "bytes", "times"}));
   Measured out;
   const std::string collective = GYRE_TRY(from.word("collective"));
   const auto collectives = all_collectives();
@@ -37,6 +37,7 @@ Result<Measured> measured(const JsonObject& from) {
   if (known == collectives.end()) return from.wrong("collective", "there is none of this name");
   out.collective = *known;
   out.ranks = GYRE_TRY(from.whole("ranks"));
+  if (from.value().contains("per_node")) out.per_node = GYRE_TRY(from.whole("per_node"));
   out.bytes = GYRE_TRY(sizes(from));
   for (const JsonObject& one : GYRE_TRY(from.objects("times"))) out.times.push_back(GYRE_TRY(times(one, out.bytes.size())));
   return out;
@@ -51,8 +52,11 @@ Result<std::vector<Measured>> parse_measured(const JsonObject& machine, const st
   return all;
 }
 
-std::optional<double> measured_seconds(std::span<const Measured> all, std::string_view family, const Shape& shape, double block_bytes) {
-  const auto of = std::ranges::find_if(all, [&](const Measured& m) { return m.collective == shape.collective && m.ranks == shape.ranks; });
+std::optional<double> measured_seconds(std::span<const Measured> all, std::string_view family, const Shape& shape, int per_node,
+                                       double block_bytes) {
+  const auto of = std::ranges::find_if(all, [&](const Measured& m) {
+    return m.collective == shape.collective && m.ranks == shape.ranks && m.per_node == per_node;
+  });
   if (of == all.end()) return {};
   const auto found = std::ranges::find_if(of->times, [&](const MeasuredTimes& t) { return t.family == family && t.grid == shape.grid; });
   if (found == of->times.end()) return {};

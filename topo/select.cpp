@@ -69,10 +69,11 @@ std::string overridden(const Query& query, const Candidate& candidate, Costs& co
   return {};
 }
 
-// Times are those of one channel and one host, and of sums in any order.
+// Times are those of one channel, and of sums in any order.
 std::optional<double> measured(const Query& query, const Candidate& candidate) {
-  if (query.shape_channels != 1 || query.ordered || !query.overrides.empty() || query.placement.nodes(query.ranks) > 1) return {};
-  return measured_seconds(query.costs.measured, candidate.family, candidate.shape, query.block_bytes);
+  if (query.shape_channels != 1 || query.ordered || !query.overrides.empty()) return {};
+  const int per_node = query.placement.nodes(query.ranks) > 1 ? query.placement.per_node : 0;
+  return measured_seconds(query.costs.measured, candidate.family, candidate.shape, per_node, query.block_bytes);
 }
 
 Candidate candidate(const Query& query, const Family& family, const std::vector<int>& grid, uint32_t channels, Profiles& profiles) {

@@ -78,6 +78,30 @@ def crossovers_of_every_machine():
         check(all(ours.startswith("ring") for collective, _, ours, *_ in found if collective != "all_reduce"), done.story())
 
 
+def regrets(done):
+    return [float(ratio) for ratio in re.findall(r"^ +\d+ .* (\d+\.\d{3})  ", done.out, re.M)]
+
+
+def choices_on_the_simulator():
+    job = ("model", "--simulate", "--ranks", 8, "--nodes", 2)
+    with tempfile.TemporaryDirectory() as folder:
+        file = f"{folder}/simulated.json"
+        ratios = regrets(run(*job, "-e", "1M", "-o", file).passed())
+        check(len(ratios) == 9 and max(ratios) < 2, f"{ratios}")
+        with open(file, encoding="utf-8") as made:
+            (entry,) = json.load(made)["machines"]["gpu_cluster"]["measured"]
+        check((entry["ranks"], entry["per_node"], entry["bytes"]) == (8, 4, [8 * 4**i for i in range(9)]), f"{entry}")
+        done = run(*job, "-b", 12, "-e", "768K", "--constants", file).passed()
+        ratios = regrets(done)
+        check(len(ratios) == 9 and max(ratios) <= 1.05, done.story())
+        run(*job, "-e", "1K", "--constants", file, "-o", file).passed()  # takes the place of the other
+        with open(file, encoding="utf-8") as made:
+            check(len(json.load(made)["machines"]["gpu_cluster"]["measured"]) == 1, "two entries of one job")
+        run(*job, "-e", "1K", "-o", "/nowhere/simulated.json").complains("--output /nowhere/simulated.json")
+    run("model", "-o", "constants.json").complains("--simulate")
+    check("too many messages" in run("model", "--simulate", "--ranks", 16384, "-b", "1G", "-e", "1G").passed().out, "simulated 16384 ranks")
+
+
 def wrong_input():
     run("crossovers", "--rules", "/nowhere/rules.csv").complains("--rules /nowhere/rules.csv: No such file")
     run("crossovers", "--machine", "dgx_h10").complains("dgx_h10", r"did you mean dgx_h100\?")
@@ -97,4 +121,4 @@ def wrong_input():
 
 
 subjects([large_cluster_has_a_winner_for_every_size, sizes_as_asked, every_collective, explain_says_everything, constants_of_a_file,
-          crossovers_of_every_machine, wrong_input])
+          crossovers_of_every_machine, choices_on_the_simulator, wrong_input])

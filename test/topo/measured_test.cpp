@@ -45,12 +45,13 @@ TEST_CASE("times between the measured sizes lie on a line, and beyond the larges
   const auto all = *parsed(ring_and_tree());
   const Shape ring{Collective::all_reduce, 4, 1, 0, {}};
   for (const auto& [bytes, us] : {std::pair{0.0, 10.0}, {8, 10}, {504, 15}, {1000, 20}, {1500, 30}, {2000, 40}, {8000, 160}})
-    CHECK(*measured_seconds(all, "ring", ring, bytes) * 1e6 == Approx(us));
-  CHECK(*measured_seconds(all, "bucket", {Collective::all_reduce, 4, 1, 0, {2, 2}}, 8) * 1e6 == Approx(1));
-  CHECK_FALSE(measured_seconds(all, "bucket", ring, 8).has_value());
-  CHECK_FALSE(measured_seconds(all, "tree", ring, 8).has_value());
-  CHECK_FALSE(measured_seconds(all, "ring", {Collective::all_reduce, 5, 1, 0, {}}, 8).has_value());
-  CHECK_FALSE(measured_seconds(all, "ring", {Collective::all_gather, 4, 1, 0, {}}, 8).has_value());
+    CHECK(*measured_seconds(all, "ring", ring, 0, bytes) * 1e6 == Approx(us));
+  CHECK(*measured_seconds(all, "bucket", {Collective::all_reduce, 4, 1, 0, {2, 2}}, 0, 8) * 1e6 == Approx(1));
+  CHECK_FALSE(measured_seconds(all, "bucket", ring, 0, 8).has_value());
+  CHECK_FALSE(measured_seconds(all, "tree", ring, 0, 8).has_value());
+  CHECK_FALSE(measured_seconds(all, "ring", ring, 2, 8).has_value());
+  CHECK_FALSE(measured_seconds(all, "ring", {Collective::all_reduce, 5, 1, 0, {}}, 0, 8).has_value());
+  CHECK_FALSE(measured_seconds(all, "ring", {Collective::all_gather, 4, 1, 0, {}}, 0, 8).has_value());
 }
 
 TEST_CASE("what was measured decides, where it was") {
@@ -72,6 +73,8 @@ TEST_CASE("what was measured decides, where it was") {
             without.costs.measured.clear();
             return without;
           }()));
+    other.costs.measured[0].per_node = 2;
+    CHECK(chosen(other) == fastest);
     other = of(bytes, all);
     other.ordered = true;
     CHECK_FALSE(choose(other, profiles).best()->measured.has_value());

@@ -113,10 +113,11 @@ std::string MadeFor::foreign(const Processors& here, std::string_view running) c
 }
 
 Result<Constants> parse_constants(std::string_view given, std::string_view source) {
-  const json file = json::parse(given, nullptr, false);
-  if (file.is_discarded()) return Error{Code::invalid_argument, fmt::format("{}: is not JSON", source)};
+  const json file = GYRE_TRY(parse_json(given, source));
   const JsonObject all(file, source, "");
-  GYRE_TRY(all.only({"about", "made_for", "links", "ranks", "direct", "machines"}));
+  GYRE_TRY(all.only({"about", "made_for", "links", "ranks", "direct", "machines", "nccl"}));
+  if (file.contains("nccl") && !file.contains("machines"))
+    return all.wrong("machines", "is missing: the file says what NCCL chooses (GYRE_TUNER_FILE), not what things cost here");
   const JsonObject links = GYRE_TRY(all.object("links"));
   const JsonObject ranks = GYRE_TRY(all.object("ranks"));
   const JsonObject machines = GYRE_TRY(all.object("machines"));

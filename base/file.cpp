@@ -1,15 +1,37 @@
 #include "base/file.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
 #include "base/text.h"
+#include "base/unique.h"
 
 namespace gyre {
+namespace {
+
+/// 0, or errno.
+int write_new(const std::string& path, std::string_view text) {
+  // Somebody else's link under this name is not followed.
+  ::unlink(path.c_str());
+  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (!fd) return errno;
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd.get(), text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return errno;
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+  return 0;
+}
+
+}  // namespace
 
 Result<std::string> read_file(const std::string& path, size_t most_bytes) {
   const auto refused = [](std::string why) { return Error{Code::invalid_argument, std::move(why)}; };
@@ -31,6 +53,16 @@ Status write_file(const std::string& named, const std::string& path, const std::
   file << text;
   file.close();
   return file ? Status() : Error{Code::system, fmt::format("{} {}: {}", named, path, errno_text(errno))};
+}
+
+Status replace_file(const std::string& path, std::string_view text) {
+  // Not at the end: Prometheus' collector takes whatever ends in .prom.
+  const std::string whole = path + ".new";
+  int error = write_new(whole, text);
+  if (error == 0 && std::rename(whole.c_str(), path.c_str()) != 0) error = errno;
+  if (error == 0) return {};
+  ::unlink(whole.c_str());
+  return Error{Code::system, fmt::format("{}: {}", path, errno_text(error))};
 }
 
 }  // namespace gyre

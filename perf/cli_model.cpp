@@ -63,8 +63,12 @@ Subcommand add_crossovers(CLI::App& app) {
   sub->add_option("--nodes", command->nodes, "So many of them (1)")->check(CLI::Range(1, 1 << 14));
   sub->add_option("--ranks", command->ranks, "Ranks, as many on each node (all GPUs)")->check(CLI::Range(2, 1 << 17));
   sub->add_option("--constants", command->constants, "File in place of topo/nccl/constants.json, which is compiled in");
-  sub->add_option("--rules", command->rules, "Write gyre's choices to this file, as GYRE_TUNER_FILE takes it");
-  return {sub, [command](const Invocation&) { return crossovers(*command); }};
+  sub->add_option("--rules", command->rules, "Write gyre's choices for this job to this file, as GYRE_TUNER_FILE takes it");
+  sub->add_option("--profile", command->profile, "Put gyre's choices for 1, 2, 4, ... of these nodes up to --nodes into this profile");
+  return {sub, [command](const Invocation& given) {
+            command->command_line = given.command_line;
+            return crossovers(*command);
+          }};
 }
 
 }  // namespace gyre::perf

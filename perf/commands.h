@@ -50,6 +50,8 @@ struct CrossoversCommand {
   std::optional<int> ranks;  ///< none: all GPUs of the nodes
   std::string constants;     ///< --constants FILE; empty: those compiled in
   std::string rules;         ///< --rules FILE; empty: none
+  std::string profile;       ///< --profile FILE; empty: none
+  std::string command_line;
 };
 /// Predicts at which sizes NCCL's rings and trees are best with which protocol, by gyre's prices and by NCCL's own defaults.
 int crossovers(const CrossoversCommand&);

@@ -6,6 +6,8 @@
 
 #include "base/file.h"
 #include "perf/commands.h"
+#include "perf/nccl_choices.h"
+#include "perf/report_json.h"
 #include "topo/nccl/crossovers.h"
 #include "topo/nccl/published.h"
 
@@ -63,21 +65,13 @@ void print_pairs(const Predictions& by) {
     print_pair(by, {Algorithm::tree, protocol}, {Algorithm::ring, protocol});
 }
 
-/// gyre's choices as rules for its tuner (plugin/tuner_rules.h), for this job alone.
-std::string rules(const nccl::Model& model, const nccl::Job& job) {
-  constexpr std::array<std::string_view, 5> names{"allreduce", "reducescatter", "allgather", "broadcast", "reduce"};
-  std::string text = "# collective, bytes from and to, algorithm, protocol, channels, nodes, ranks; by gyre-perf crossovers, predicted\n";
-  for (size_t c = 0; c < nccl::collectives.size(); ++c) {
-    const auto changes =
-        nccl::changes([&](const Entry& entry, uint64_t bytes) { return model.seconds(nccl::collectives[c], entry, bytes); });
-    for (size_t i = 0; i < changes.size(); ++i) {
-      const uint64_t from = i == 0 ? 0 : changes[i].from;
-      const uint64_t to = i + 1 < changes.size() ? changes[i + 1].from - 1 : uint64_t{std::numeric_limits<int64_t>::max()};
-      text += fmt::format("{},{},{},{},{},-1,{},{}\n", names.at(c), from, to, name(changes[i].best.algorithm),
-                          name(changes[i].best.protocol), job.nodes, job.ranks);
-    }
-  }
-  return text;
+Status write_profile(const CrossoversCommand& command, const nccl::ModelConstants& constants, const nccl::Machine& machine,
+                     const nccl::Job& job) {
+  auto profile = GYRE_TRY(read_profile(command.profile));
+  const std::string date = about_run(command.command_line)["date"];
+  profile["nccl"] = GYRE_TRY(tuner_section(constants, machine, job, {command.machine, date, command.command_line}));
+  const auto typed = nlohmann::ordered_json::error_handler_t::replace;  // what was typed may be no UTF-8
+  return replace_file(command.profile, profile.dump(1, ' ', false, typed) + "\n");
 }
 
 Status show(const CrossoversCommand& command) {
@@ -92,7 +86,8 @@ Status show(const CrossoversCommand& command) {
   if (job.ranks < 2) return Error{Code::invalid_argument, "a collective of one rank has no crossovers"};
   const nccl::Model model = GYRE_TRY(nccl::Model::of(constants, machine, job));
   const nccl::PublishedModel published(constants.published, machine, job);
-  if (!command.rules.empty()) GYRE_TRY(write_file("--rules", command.rules, rules(model, job)));
+  if (!command.rules.empty()) GYRE_TRY(write_file("--rules", command.rules, tuner_rules(model, job)));
+  if (!command.profile.empty()) GYRE_TRY(write_profile(command, constants, machine, job));
   fmt::print(
       "# {} ranks on {} node{} of {}: the best of NCCL's rings and trees by gyre's prices, and by NCCL {}'s own defaults as published\n",
       job.ranks, job.nodes, job.nodes == 1 ? "" : "s", command.machine, constants.published.release);

@@ -11,6 +11,7 @@
 #include "base/version.h"
 #include "perf/commands.h"
 #include "perf/fit.h"
+#include "perf/nccl_choices.h"
 #include "perf/report_json.h"
 #include "topo/constants.h"
 
@@ -100,6 +101,8 @@ Status run(const FitCommand& command) {
     const Processors here = processors_of_host();
     file["made_for"] = {{"processor", here.model}, {"processors", here.count}, {"gyre", version}};
   }
+  // What NCCL's tuner chooses by is not what was fitted.
+  if (const auto before = read_profile(command.file); before && before->contains("nccl")) file["nccl"] = before->at("nccl");
   std::ofstream out(command.file);
   out << file.dump(1) << '\n';
   out.close();

@@ -31,7 +31,10 @@ int tune(const TuneCommand& command, const Config& config) {
   if (const int code = fit({{samples}, command.file, true, command.command_line}, config); code != 0) return code;
   fmt::print("\n");
   if (const int code = regret({{samples}, command.file, "", command.command_line}, config); code != 0) return code;
-  fmt::print("\nWith GYRE_CONSTANTS={} auto chooses by it among what goes by messages.\n", command.file);
+  fmt::print(
+      "\nWith GYRE_CONSTANTS={0} auto chooses by it among what goes by messages.\n"
+      "`gyre-perf crossovers --machine M --nodes N --profile {0}` adds what NCCL's tuner chooses by, for GYRE_TUNER_FILE.\n",
+      command.file);
   return 0;
 }
 

@@ -13,6 +13,7 @@
 
 #include "perf/commands.h"
 #include "perf/tuner_plugin.h"
+#include "plugin/tuner_words.h"
 
 namespace gyre::perf {
 namespace {
@@ -26,10 +27,6 @@ constexpr std::array<std::pair<const char*, ncclFunc_t>, 5> collectives{{{"all_r
                                                                          {"all_gather", ncclFuncAllGather},
                                                                          {"broadcast", ncclFuncBroadcast},
                                                                          {"reduce", ncclFuncReduce}}};
-constexpr std::array<const char*, NCCL_NUM_ALGORITHMS> algorithms{"tree",      "ring", "collnet_direct", "collnet_chain", "nvls",
-                                                                  "nvls_tree", "pat"};
-constexpr std::array<const char*, NCCL_NUM_PROTOCOLS> protocols{"ll", "ll128", "simple"};
-
 // As dear as can be: whatever a tuner makes cheaper is its choice.
 constexpr float untouched = 1e9F;
 
@@ -56,11 +53,11 @@ std::string text(const TunerCosts& costs) {
   float cost = std::numeric_limits<float>::infinity();
   int alike = 0;
   for (size_t a = 0; a < costs.size(); ++a) {
-    for (size_t p = 0; p < protocols.size(); ++p) {
+    for (size_t p = 0; p < plugin::tuner_protocols.size(); ++p) {
       if (costs[a][p] < 0) continue;
       if (costs[a][p] < cost) {
         cost = costs[a][p];
-        least = fmt::format("{}/{}", algorithms[a], protocols[p]);
+        least = fmt::format("{}/{}", plugin::tuner_algorithms[a], plugin::tuner_protocols[p]);
         alike = 0;
       }
       if (costs[a][p] == cost) ++alike;

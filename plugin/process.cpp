@@ -9,7 +9,7 @@
 
 #include "base/log.h"
 #include "plugin/networks.h"
-#include "plugin/tuner_rules.h"
+#include "plugin/tuner_file.h"
 
 namespace gyre::plugin {
 namespace {

@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "plugin/no_signals.h"
 #include "plugin/stats_file.h"

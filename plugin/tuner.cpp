@@ -1,5 +1,7 @@
 #include "plugin/tuner.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 
@@ -14,10 +16,17 @@ bool limits_channels(const TunerRule& rule, int64_t nodes) {
 
 bool fits(int64_t wanted, int64_t is) { return wanted == TunerRule::any || wanted == is; }
 
+bool fills_nodes(int64_t ranks, int64_t nodes) { return nodes > 0 && ranks % nodes == 0; }
+
+bool fits(const TunerRule& rule, int64_t ranks, int64_t nodes) {
+  if (rule.ranks_per_node != TunerRule::any && !(fills_nodes(ranks, nodes) && ranks / nodes == rule.ranks_per_node)) return false;
+  const bool of_nodes = rule.most_nodes == TunerRule::any ? fits(rule.nodes, nodes) : rule.nodes <= nodes && nodes <= rule.most_nodes;
+  return of_nodes && fits(rule.ranks, ranks);
+}
+
 std::vector<TunerRule> rules_for(std::span<const TunerRule> rules, int64_t ranks, int64_t nodes) {
   std::vector<TunerRule> own;
-  std::copy_if(rules.begin(), rules.end(), std::back_inserter(own),
-               [&](const TunerRule& rule) { return fits(rule.ranks, ranks) && fits(rule.nodes, nodes); });
+  std::copy_if(rules.begin(), rules.end(), std::back_inserter(own), [&](const TunerRule& rule) { return fits(rule, ranks, nodes); });
   for (TunerRule& rule : own)
     if (!limits_channels(rule, nodes)) rule.channels = 0;
   return own;
@@ -26,6 +35,13 @@ std::vector<TunerRule> rules_for(std::span<const TunerRule> rules, int64_t ranks
 }  // namespace
 
 Tuner::Tuner(std::span<const TunerRule> rules, int64_t ranks, int64_t nodes) : rules_(rules_for(rules, ranks, nodes)), index_(rules_) {}
+
+std::string why_none(std::span<const TunerRule> rules, int64_t ranks, int64_t nodes) {
+  if (!fills_nodes(ranks, nodes)) return "they are not as many on each node";
+  const auto same = [&](const TunerRule& rule) { return rule.ranks_per_node == ranks / nodes; };
+  if (std::none_of(rules.begin(), rules.end(), same)) return fmt::format("it has nothing for {} ranks on a node", ranks / nodes);
+  return fmt::format("with {} ranks on a node it has only other numbers of nodes", ranks / nodes);
+}
 
 const TunerRule* Tuner::choose(const TunerCall& call, const CostTable& table) const noexcept {
   const TunerRule* first = nullptr;

@@ -43,4 +43,7 @@ class Tuner {
   TunerIndex index_;  ///< of them
 };
 
+/// Why none of a profile's rules are for a communicator.
+std::string why_none(std::span<const TunerRule> rules, int64_t ranks, int64_t nodes);
+
 }  // namespace gyre::plugin

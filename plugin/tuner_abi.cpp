@@ -9,24 +9,32 @@
 #include "base/log.h"
 #include "plugin/net_log.h"
 #include "plugin/tuner.h"
+#include "plugin/tuner_file.h"
 
 namespace gyre::plugin {
 namespace {
 
 constexpr const char* tuner_name = "gyre";
 
+void log_rules(const std::string& file, std::span<const TunerRule> rules, size_t own, int64_t ranks, int64_t nodes) {
+  const bool profile = !rules.empty() && rules.front().ranks_per_node != TunerRule::any;
+  if (file.empty())
+    log::info("tuner: no GYRE_TUNER_FILE, all choices are NCCL's");
+  else if (ranks == TunerRule::any)
+    log::info("tuner: {} of {} rules in {} are for any number of ranks, others can't be told by this NCCL", own, rules.size(), file);
+  else if (profile && own == 0)
+    log::info("tuner: {} has no job of {} ranks on {} nodes, all choices are NCCL's: {}", file, ranks, nodes,
+              why_none(rules, ranks, nodes));
+  else
+    log::info("tuner: {} of {} rules in {} are for {} ranks on {} nodes", own, rules.size(), file, ranks, nodes);
+}
+
 Result<std::unique_ptr<Tuner>> open_tuner(int64_t ranks, int64_t nodes) {
   const Config config = GYRE_TRY(Config::from_environment());
   const auto& rules = tuner_file(*config.tuner_file).rules;
   if (!rules) return rules.error();
   auto tuner = std::make_unique<Tuner>(*rules, ranks, nodes);
-  if (config.tuner_file.value.empty())
-    log::info("tuner: no GYRE_TUNER_FILE, all choices are NCCL's");
-  else if (ranks == TunerRule::any)
-    log::info("tuner: {} of {} rules in {} are for any number of ranks, others can't be told by this NCCL", tuner->rules(), rules->size(),
-              *config.tuner_file);
-  else
-    log::info("tuner: {} of {} rules in {} are for {} ranks on {} nodes", tuner->rules(), rules->size(), *config.tuner_file, ranks, nodes);
+  log_rules(*config.tuner_file, *rules, tuner->rules(), ranks, nodes);
   return tuner;
 }
 

@@ -6,26 +6,19 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <map>
-#include <mutex>
 
-#include "base/file.h"
-#include "base/hash.h"
 #include "base/text.h"
+#include "plugin/tuner_words.h"
 
 namespace gyre::plugin {
 namespace {
 
 // By their numbers in NCCL.
 constexpr std::array<std::string_view, 5> collectives{"broadcast", "reduce", "allgather", "reducescatter", "allreduce"};
-constexpr std::array<std::string_view, NCCL_NUM_ALGORITHMS> algorithms{"tree",      "ring", "collnet_direct", "collnet_chain", "nvls",
-                                                                       "nvls_tree", "pat"};
-constexpr std::array<std::string_view, NCCL_NUM_PROTOCOLS> protocols{"ll", "ll128", "simple"};
 constexpr std::array<std::string_view, 10> columns{"collective_type", "min_bytes", "max_bytes", "algorithm",  "protocol",
                                                    "channels",        "nNodes",    "nRanks",    "numPipeOps", "regBuff"};
-constexpr size_t needed = 8;            // columns; the last two may be absent
-constexpr int64_t most_channels = 64;   // MAXCHANNELS from 2.25 on; NCCL keeps the number in eight bits before it limits it
-constexpr size_t most_bytes = 1 << 20;  // of a file: some 30000 rules
+constexpr size_t needed = 8;           // columns; the last two may be absent
+constexpr int64_t most_channels = 64;  // MAXCHANNELS from 2.25 on; NCCL keeps the number in eight bits before it limits it
 constexpr std::string_view blanks = " \t\r";
 
 struct Field {
@@ -106,22 +99,14 @@ Result<TunerRule> rule_of(const Line& line) {
   rule.most_bytes = GYRE_TRY(line.bytes(2));
   if (rule.most_bytes < rule.least_bytes)
     return line.error(line.field(2).column, fmt::format("max_bytes {} is less than min_bytes {}", rule.most_bytes, rule.least_bytes));
-  rule.algorithm = GYRE_TRY(line.word(3, algorithms));
-  rule.protocol = GYRE_TRY(line.word(4, protocols));
+  rule.algorithm = GYRE_TRY(line.word(3, tuner_algorithms));
+  rule.protocol = GYRE_TRY(line.word(4, tuner_protocols));
   rule.channels = static_cast<int>(std::max<int64_t>(0, GYRE_TRY(line.number(5, most_channels))));
   rule.nodes = GYRE_TRY(line.number(6));
   rule.ranks = GYRE_TRY(line.number(7));
   rule.operations = GYRE_TRY(line.number(8));
   rule.registered = GYRE_TRY(line.number(9, 1));
   return rule;
-}
-
-constexpr uint64_t unreadable = 1;
-
-TunerFile read(const std::string& path) {
-  const auto text = read_file(path, most_bytes);
-  if (!text) return {Error{Code::invalid_argument, fmt::format("GYRE_TUNER_FILE={}: {}", path, text.error().what)}, unreadable};
-  return {parse_tuner_rules(*text, path), fnv1a(*text)};
 }
 
 }  // namespace
@@ -141,16 +126,6 @@ Result<std::vector<TunerRule>> parse_tuner_rules(std::string_view text, std::str
     rules.push_back(GYRE_TRY(rule_of(Line(file, number, std::move(fields)))));
   }
   return rules;
-}
-
-const TunerFile& tuner_file(const std::string& path) {
-  static std::mutex mutex;
-  // Never destroyed: NCCL's threads may look at them when the process ends.
-  static auto& files = *new std::map<std::string, TunerFile>{{"", {std::vector<TunerRule>{}}}};
-  const std::lock_guard lock(mutex);
-  auto found = files.find(path);
-  if (found == files.end()) found = files.emplace(path, read(path)).first;
-  return found->second;
 }
 
 }  // namespace gyre::plugin

@@ -23,18 +23,11 @@ struct TunerRule {
   int algorithm = 0, protocol = 0;
   int channels = 0;  ///< 0: NCCL's own number
   int64_t nodes = any, ranks = any, operations = any, registered = any;
+  int64_t most_nodes = any;      ///< `nodes` is the least of a range up to here; any: it is the number
+  int64_t ranks_per_node = any;  ///< as many on each
 };
 
 /// The rules of a text; `file` is its name, for errors.
 Result<std::vector<TunerRule>> parse_tuner_rules(std::string_view text, std::string_view file);
-/// What a file has, or why it can't be used.
-struct TunerFile {
-  Result<std::vector<TunerRule>> rules;
-  uint64_t hash = 0;  ///< of its bytes, which peers compare; 0: no file
-};
-
-/// A file of rules is read once in a process: all of its communicators must have the same. Empty path: no rules. The reference is good for
-/// the process's life. Safe from any thread.
-const TunerFile& tuner_file(const std::string& path);
 
 }  // namespace gyre::plugin

@@ -114,10 +114,11 @@ std::string MadeFor::foreign(const Processors& here, std::string_view running) c
 }
 
 Result<Constants> parse_constants(std::string_view given, std::string_view source) {
-  const json file = json::parse(given, nullptr, false);
-  if (file.is_discarded()) return Error{Code::invalid_argument, fmt::format("{}: is not JSON", source)};
+  const json file = GYRE_TRY(parse_json(given, source));
   const JsonObject all(file, source, "");
-  GYRE_TRY(all.only({"about", "made_for", "links", "ranks", "direct", "machines"}));
+  GYRE_TRY(all.only({"about", "made_for", "links", "ranks", "direct", "machines", "nccl"}));
+  if (file.contains("nccl") && !file.contains("machines"))
+    return all.wrong("machines", "is missing: the file says what NCCL chooses (GYRE_TUNER_FILE), not what things cost here");
   const JsonObject links = GYRE_TRY(all.object("links"));
   const JsonObject ranks = GYRE_TRY(all.object("ranks"));
   const JsonObject machines = GYRE_TRY(all.object("machines"));
@@ -176,9 +177,7 @@ Result<Constants> constants_for_here(const std::string& file) {
                fmt::format("{}: {}; `gyre-perf tune` makes one for here, and without \"made_for\" it holds anywhere", file, foreign)};
 }
 
-Result<std::string> digest(const std::string& file) {
-  return fmt::format("{:016x}", fnv1a(GYRE_TRY(constants_text(file))));
-}
+Result<std::string> digest(const std::string& file) { return fmt::format("{:016x}", fnv1a(GYRE_TRY(constants_text(file)))); }
 
 std::string_view default_constants_text() { return compiled_in; }
 

@@ -1,5 +1,5 @@
 // Measured constants are data with their origin: constants.json, which is compiled in, or a file of the same form. Every error names the
-// file, the key and the value.
+// file, the key and the value. A file's "nccl" is not looked at: it is the tuner plugin's (plugin/tuner_profile.h).
 #pragma once
 #include <map>
 #include <optional>

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "topo/json_text.h"
 
 namespace gyre::topo {
 
@@ -22,10 +23,12 @@ class JsonObject {
       : value_(value), source_(source), path_(std::move(path)) {}
 
   Error wrong(const std::string& key, std::string_view what) const {
-    const std::string full = path_.empty() || key.empty() ? path_ + key : path_ + "." + key;
     const bool given = !key.empty() && value_.is_object() && value_.contains(key);
-    return Error{Code::invalid_argument,
-                 fmt::format("{}: {}{}{}{}", source_, full, given ? " = " + value_[key].dump() : "", full.empty() ? "" : ": ", what)};
+    return error(path_of(key), given ? &value_[key] : nullptr, what);
+  }
+  /// Of an item of a list.
+  Error wrong(const std::string& key, size_t item, std::string_view what) const {
+    return error(fmt::format("{}[{}]", path_of(key), item), &value_[key][item], what);
   }
   Status only(const std::set<std::string>& known) const {
     if (!value_.is_object()) return wrong("", "must be an object");
@@ -37,15 +40,17 @@ class JsonObject {
   Result<JsonObject> object(const std::string& key) const {
     if (!value_.contains(key)) return wrong(key, "is missing");
     if (!value_[key].is_object()) return wrong(key, "must be an object");
-    return JsonObject(value_[key], source_, path_.empty() ? key : path_ + "." + key);
+    return JsonObject(value_[key], source_, path_of(key));
   }
-  /// Those of a list.
+  /// All of a list.
   Result<std::vector<JsonObject>> objects(const std::string& key) const {
     if (!value_.contains(key)) return wrong(key, "is missing");
-    if (!value_[key].is_array()) return wrong(key, "must be a list");
+    if (!value_[key].is_array()) return wrong(key, "must be a list of objects");
     std::vector<JsonObject> out;
-    for (size_t i = 0; i < value_[key].size(); ++i)
-      out.emplace_back(value_[key][i], source_, fmt::format("{}{}{}[{}]", path_, path_.empty() ? "" : ".", key, i));
+    for (const nlohmann::json& item : value_[key]) {
+      if (!item.is_object()) return wrong(key, out.size(), "must be an object");
+      out.emplace_back(item, source_, fmt::format("{}[{}]", path_of(key), out.size()));
+    }
     return out;
   }
   // What grows or lasts: no number of the file may be negative, or so large that sums lose sense.
@@ -87,6 +92,15 @@ class JsonObject {
   const nlohmann::json& value() const { return value_; }
 
  private:
+  std::string path_of(const std::string& key) const {
+    const bool plain = key.size() <= 40 && std::all_of(key.begin(), key.end(), [](char c) { return c > ' ' && c <= '~'; });
+    return fmt::format("{}{}{}", path_, path_.empty() || key.empty() ? "" : ".", plain ? key : shown(key));
+  }
+  Error error(const std::string& path, const nlohmann::json* given, std::string_view what) const {
+    return Error{Code::invalid_argument,
+                 fmt::format("{}: {}{}{}{}", source_, path, given == nullptr ? "" : " = " + shown(*given), path.empty() ? "" : ": ", what)};
+  }
+
   const nlohmann::json& value_;
   std::string_view source_;
   std::string path_;

@@ -54,9 +54,8 @@ Result<std::vector<Measured>> parse_measured(const JsonObject& machine, const st
 
 std::optional<double> measured_seconds(std::span<const Measured> all, std::string_view family, const Shape& shape, int per_node,
                                        double block_bytes) {
-  const auto of = std::ranges::find_if(all, [&](const Measured& m) {
-    return m.collective == shape.collective && m.ranks == shape.ranks && m.per_node == per_node;
-  });
+  const auto of = std::ranges::find_if(
+      all, [&](const Measured& m) { return m.collective == shape.collective && m.ranks == shape.ranks && m.per_node == per_node; });
   if (of == all.end()) return {};
   const auto found = std::ranges::find_if(of->times, [&](const MeasuredTimes& t) { return t.family == family && t.grid == shape.grid; });
   if (found == of->times.end()) return {};

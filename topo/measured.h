@@ -1,5 +1,5 @@
-// Times of whole calls, as measured on a machine, or simulated for one that is not here. Prices are near them, but algorithms are often nearer to each other; so where there are
-// times the choice goes by these, and by prices where there are none.
+// Times of whole calls, as measured on a machine, or simulated for one that is not here. Prices are near them, but algorithms are often
+// nearer to each other; so where there are times the choice goes by these, and by prices where there are none.
 #pragma once
 #include <optional>
 #include <span>
@@ -36,7 +36,6 @@ Result<std::vector<Measured>> parse_measured(const JsonObject& machine, const st
 /// Seconds for blocks of so many bytes: on a straight line between the two sizes beside it, which is what more bytes cost; those of the
 /// least size below it, and of the largest, by bytes, above. Nothing: the algorithm was not measured. Only sums, products and quotients
 /// of doubles, as prices.
-std::optional<double> measured_seconds(std::span<const Measured>, std::string_view family, const Shape&, int per_node,
-                                       double block_bytes);
+std::optional<double> measured_seconds(std::span<const Measured>, std::string_view family, const Shape&, int per_node, double block_bytes);
 
 }  // namespace gyre::topo

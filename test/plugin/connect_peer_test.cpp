@@ -2,7 +2,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "plugin/tuner_rules.h"
+#include "plugin/tuner_file.h"
 #include "test/folder.h"
 #include "test/plugin/by_hand.h"
 

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "base/file.h"
 #include "test/catch.h"
 #include "test/folder.h"
 #include "test/text.h"

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <vector>
 
+#include "base/version.h"
 #include "test/catch.h"
 #include "test/folder.h"
 #include "test/plugin/rim.h"
@@ -170,6 +171,41 @@ TEST_CASE("a file with an error, or an option, ends a tuner's init with a line t
   }
   CHECK(ncclTunerPlugin_v4.init(8, 2, keep_line, nullptr) == ncclInvalidArgument);
   CHECK(logged().back().text == "NET/gyre: tuner init: context is NULL");
+}
+
+TEST_CASE("a profile is asked like rules, and init says which of it are a communicator's") {
+  const Rim rim;
+  void* context = rim.stale;
+  const auto profile = [](std::string_view made_by) {
+    return R"({"nccl":{"machine":"m","version":")" + std::string(made_by) + R"(","date":"","origin":"",
+      "jobs":[{"ranks_per_node":8,"nodes":2,"choices":{"all_reduce":[[0,"tree/ll"],[1024,"ring/simple"]],"reduce":[[0,"ring/ll"]]}}]}})";
+  };
+  const WrittenRules file(profile(version));
+  const auto init = [&](size_t ranks, size_t nodes) {
+    return ncclTunerPlugin_v6.init(&context, 1, ranks, nodes, keep_line, nullptr, nullptr);
+  };
+  const auto ask = [&](size_t bytes) {
+    TunerAnswer answer;
+    CHECK(ncclTunerPlugin_v6.getCollInfo(context, ncclFuncAllReduce, bytes, 1, answer.table(), 7, 3, 0, &answer.channels) == ncclSuccess);
+    CHECK(answer.channels == 0);
+    return answer;
+  };
+  REQUIRE(init(100'000, 12'500) == ncclSuccess);
+  CHECK(logged().back().text == "NET/gyre: tuner: 3 of 3 rules in " + file.path + " are for 100000 ranks on 12500 nodes");
+  CHECK(ask(1023).cost(NCCL_ALGO_TREE, NCCL_PROTO_LL) == 0);
+  CHECK(ask(1024).cost(NCCL_ALGO_RING, NCCL_PROTO_SIMPLE) == 0);
+  CHECK(ask(1024).touched() == 1);
+  CHECK(ncclTunerPlugin_v6.finalize(context) == ncclSuccess);
+  REQUIRE(init(8, 1) == ncclSuccess);
+  CHECK(logged().back().level == NCCL_LOG_INFO);
+  CHECK(logged().back().text == "NET/gyre: tuner: " + file.path +
+                                    " has no job of 8 ranks on 1 nodes, all choices are NCCL's: with 8 ranks on a node it has only other "
+                                    "numbers of nodes");
+  CHECK(ask(8).touched() == 0);
+  CHECK(ncclTunerPlugin_v6.finalize(context) == ncclSuccess);
+  const WrittenRules stale(profile("0.0.1"));
+  CHECK(init(16, 2) == ncclInvalidArgument);
+  CHECK(logged().back().text.starts_with("NET/gyre: tuner init: " + stale.path + ": nccl.version = \"0.0.1\": made by another gyre"));
 }
 
 TEST_CASE("nothing that NCCL asks a tuner ends a collective") {

@@ -1,13 +1,9 @@
 #include "plugin/tuner_rules.h"
 
-#include <fstream>
-
 #include "test/catch.h"
-#include "test/folder.h"
 
 using namespace gyre;
 using namespace gyre::plugin;
-using gyre::test::Folder;
 
 namespace {
 
@@ -104,32 +100,4 @@ TEST_CASE("a wrong field is an error that says where it is and what is right") {
   CHECK(rules_error(std::string(1000, 'x') + ",,,,,,,").starts_with("rules.csv:1:1: collective_type is \"" + std::string(40, 'x') + "…\""));
   CHECK(rules_error("# by an old editor\rreduce,0,8,ring,ll,1,2,8\r") ==
         "rules.csv:1:19: a carriage return in mid line; lines end with a newline");
-}
-
-TEST_CASE("a file of rules is read once in a process, and one that can't be read is an error that names it") {
-  const Folder folder;
-  const auto written = [&](const std::string& name, const char* text) { return std::ofstream(folder / name) << text, folder / name; };
-  CHECK(tuner_file("").rules->empty());
-  CHECK(tuner_file("").hash == 0);
-  const std::string path = written("rules.csv", "allreduce,0,8,ring,ll,-1,-1,-1\n");
-  REQUIRE(tuner_file(path).rules);
-  CHECK(tuner_file(path).rules->size() == 1);
-  written("rules.csv", "nonsense");
-  CHECK(tuner_file(path).rules->size() == 1);
-  const auto& same = tuner_file(written("same", "allreduce,0,8,ring,ll,-1,-1,-1\n"));
-  const auto& other = tuner_file(written("other", "allreduce,0,9,ring,ll,-1,-1,-1\n"));
-  CHECK(same.hash == tuner_file(path).hash);
-  CHECK(other.hash != same.hash);
-  REQUIRE(tuner_file(written("empty", "")).rules);
-  CHECK(tuner_file(folder / "empty").rules->empty());
-  CHECK(tuner_file(folder / "empty").hash != 0);
-  const auto& large = tuner_file(written("large", std::string((1 << 20) + 1, '#').c_str()));
-  REQUIRE_FALSE(large.rules);
-  CHECK(large.rules.error().what == "GYRE_TUNER_FILE=" + (folder / "large") + ": 1048577 bytes, must be 1048576 at most");
-  for (const auto& [name, why] : {std::pair{"absent", "No such file or directory"}, {"", "no regular file"}}) {
-    const auto& refused = tuner_file(folder / name);
-    REQUIRE_FALSE(refused.rules);
-    CHECK(refused.rules.error().what == "GYRE_TUNER_FILE=" + (folder / name) + ": " + why);
-    CHECK(refused.hash != 0);
-  }
 }

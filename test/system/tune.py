@@ -49,6 +49,20 @@ def a_profile_of_another_machine_or_version_is_refused():
         run("all_reduce", "-b", "1K", "-e", "1K", "-n", 2, env={"GYRE_CONSTANTS": profile}).passed()
 
 
+def a_profile_keeps_what_the_tuner_chooses_by():
+    with tempfile.TemporaryDirectory() as folder:
+        profile = os.path.join(folder, "constants.json")
+        run("crossovers", "--profile", profile).passed()
+        run("all_reduce", "-e", "1K", env={"GYRE_CONSTANTS": profile}).failed()  # says nothing of costs yet
+        with open(profile, encoding="utf-8") as file:
+            chosen = json.load(file)["nccl"]
+        done = run("tune", *QUICK, "-o", profile).passed()
+        check(f"crossovers --machine M --nodes N --profile {profile}" in done.out, done.story())
+        with open(profile, encoding="utf-8") as file:
+            check(json.load(file)["nccl"] == chosen, "not as before")
+        run("all_reduce", "-b", "1K", "-e", "1K", "-n", 2, env={"GYRE_CONSTANTS": profile}).passed()
+
+
 def what_cannot_be_written_is_said():
     run("tune", *QUICK, "-o", "/nowhere/constants.json").complains("/nowhere/constants.json")
     with tempfile.TemporaryDirectory() as folder:
@@ -74,5 +88,5 @@ def each_kind_of_call_is_explained_once():
     run("all_reduce", "-b", "1K", "-e", "1K", "-n", 2).passed()  # says nothing unasked
 
 
-subjects([a_profile_is_made_and_taken_here, a_profile_of_another_machine_or_version_is_refused, what_cannot_be_written_is_said,
-          each_kind_of_call_is_explained_once])
+subjects([a_profile_is_made_and_taken_here, a_profile_of_another_machine_or_version_is_refused, a_profile_keeps_what_the_tuner_chooses_by,
+          what_cannot_be_written_is_said, each_kind_of_call_is_explained_once])

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """gyre-perf tuner: what a plugin chooses through each of its tables, and clear errors where there is none to ask. Beside gyre-perf's folder
 lie gyre's own plugin, and a stand-in for others (test/perf/fake_tuner.c)."""
+import json
 import os
 import re
 import sys
@@ -52,6 +53,72 @@ def predicted_choices_are_rules_as_they_are_written():
     check(set(others.values()) == {("NCCL's own", "NCCL's")}, f"{others}")
 
 
+def made_profile(*arguments, before=None):
+    """(its text, {nodes: {collective: [[bytes, choice]]}}), once crossovers has put them into a file."""
+    with tempfile.TemporaryDirectory() as folder:
+        profile = os.path.join(folder, "profile.json")
+        if before is not None:
+            with open(profile, "w", encoding="utf-8") as file:
+                file.write(before)
+        run("crossovers", *arguments, "--profile", profile).passed()
+        check(os.listdir(folder) == ["profile.json"], f"{os.listdir(folder)}")
+        with open(profile, encoding="utf-8") as file:
+            text = file.read()
+    made = json.loads(text)["nccl"]
+    check(made["machine"] and made["version"] and made["date"] and "not measured on GPUs" in made["origin"], f"{made}")
+    return text, {job["nodes"]: job["choices"] for job in made["jobs"]}
+
+
+def asked(profile, ranks, nodes, size):
+    """{collective: choice} of calls of so many bytes."""
+    found = choices(tuner("--ranks", ranks, "--nodes", nodes, "-b", size, "-e", size, rules=profile))
+    return {collective: choice for (collective, _), (choice, _) in found.items()}
+
+
+def a_profiles_choices_change_at_its_thresholds_and_nowhere_else():
+    profile, jobs = made_profile("--nodes", 5)
+    check(list(jobs) == [1, 2, 4, 5], f"{list(jobs)}")
+    check(all(list(job) == ["all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce"] for job in jobs.values()), f"{jobs}")
+    for nodes, of in ((1, 1), (3, 2), (12500, 5)):  # itself; the one before; the last
+        starts = {start for changes in jobs[of].values() for start, _ in changes}
+        check(len(starts) > 5, f"{jobs[of]}")
+        for size in sorted({start + by for start in starts for by in (-1, 0, 1)} - {-1}):
+            wanted = {collective: [choice for start, choice in changes if start <= size][-1] for collective, changes in jobs[of].items()}
+            found = asked(profile, 8 * nodes, nodes, size)
+            check(found == wanted, f"{size} bytes on {nodes} nodes: {found}, not {wanted}")
+    for ranks, nodes in ((12, 3), (7, 1), (17, 2)):  # others per node, or not as many on each
+        found = asked(profile, ranks, nodes, 8)
+        check(set(found.values()) == {"NCCL's own"}, f"{ranks} ranks on {nodes} nodes: {found}")
+
+
+def a_profile_keeps_what_else_it_has():
+    others = {"links": {"b": 1.25, "a": 12345678901}, "about": ["mine"], "made_for": {"processor": "abacus", "gyre": "0.0.1"}}
+    profile, jobs = made_profile("--machine", "cloud_t4", "--nodes", 2, "--ranks", 2, before=json.dumps({"nccl": {"jobs": 7}, **others}))
+    check(list(jobs) == [2], f"{jobs}")  # one rank on one node chooses nothing
+    kept = json.loads(profile)
+    del kept["nccl"]
+    check(json.dumps(kept) == json.dumps(others), profile)
+    check(asked(profile, 3, 3, 8)["broadcast"] == "ring/ll", profile)
+
+
+def what_is_no_profile_is_left_as_it_is():
+    with tempfile.NamedTemporaryFile("w+", suffix=".json") as file:
+        for text, words in (("{", "is not JSON"), ("[]", "must be an object"), ('{"nccl": 1, "nccl": 2}', "stands twice")):
+            file.seek(0)
+            file.truncate()
+            file.write(text)
+            file.flush()
+            run("crossovers", "--profile", file.name).complains(f"{file.name}: .*{words}")
+            file.seek(0)
+            check(file.read() == text, "overwritten")
+    run("crossovers", "--profile", "/nowhere/profile.json").complains("/nowhere/profile.json: No such file")
+
+
+def a_profile_of_another_version_is_refused_with_the_reason():
+    process = tuner(rules=re.sub('"version": "[^"]*"', '"version": "0.0.1"', made_profile()[0]))
+    check(process.failed() and 'nccl.version = "0.0.1": made by another gyre' in process.err, process.story())
+
+
 def rules_for_others_are_not_this_communicators():
     found = choices(tuner("--ranks", "8", "--nodes", "1", "-b", "8", "-e", "8"))
     check(set(found.values()) == {("NCCL's own", "NCCL's")}, f"{found}")
@@ -85,5 +152,7 @@ def what_cannot_be_asked_is_said_in_one_line():
     check(process.failed() and "init: nccl" in process.err and "wood" in process.err, process.story())
 
 
-subjects([every_table_chooses_by_the_rules, predicted_choices_are_rules_as_they_are_written, rules_for_others_are_not_this_communicators,
+subjects([every_table_chooses_by_the_rules, predicted_choices_are_rules_as_they_are_written,
+          a_profiles_choices_change_at_its_thresholds_and_nowhere_else, a_profile_keeps_what_else_it_has, what_is_no_profile_is_left_as_it_is,
+          a_profile_of_another_version_is_refused_with_the_reason, rules_for_others_are_not_this_communicators,
           prices_of_a_tuners_own_and_entries_that_it_forbids_are_choices, what_no_communicator_has_is_not_chosen, what_cannot_be_asked_is_said_in_one_line])

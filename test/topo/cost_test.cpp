@@ -103,6 +103,18 @@ TEST_CASE("constants: every error names the file, the key and the value") {
         R"(my.json: machines.m.local = "x": there is no such link in "links")");
   CHECK(what(R"({"links":{"a":{"alpha":1}},"ranks":{},"machines":{}})") ==
         "my.json: links.a.alpha = 1: unknown; known are alpha_us, beta_ns_per_byte, by_processor, origin, overhead_us");
+  CHECK(what(R"({"links":{},"ranks":{},"machines":{},"links":{}})") == R"(my.json: "links" stands twice in an object)");
+  CHECK(what(R"({"links":{"links":{"links":0}}})") == "my.json: ranks: is missing");
+  CHECK(what(std::string(1 << 19, '[') + std::string(1 << 19, ']')) == "my.json: is nested more than 64 deep");
+  CHECK(what(R"({"on\ntwo lines":")" + std::string(1000, 'x') + "\"}") ==
+        R"(my.json: "on\ntwo lines" = ")" + std::string(79, 'x') +
+            "…: unknown; known are about, direct, links, machines, made_for, nccl, ranks");
+}
+
+TEST_CASE("constants: what the file says to NCCL's tuner is not looked at, and is no constant") {
+  CHECK(parse_constants(R"({"links":{},"ranks":{},"machines":{},"nccl":{"jobs":7}})", "my.json"));
+  CHECK(parse_constants(R"({"nccl":{}})", "my.json").error().what ==
+        "my.json: machines: is missing: the file says what NCCL chooses (GYRE_TUNER_FILE), not what things cost here");
 }
 
 TEST_CASE("constants that were made for a machine and a version of gyre are refused by others, with the reason") {

@@ -168,8 +168,7 @@ std::string_view name(Protocol protocol) {
 std::string text(const Entry& entry) { return fmt::format("{}/{}", name(entry.algorithm), name(entry.protocol)); }
 
 Result<ModelConstants> parse_model_constants(std::string_view given, std::string_view source) {
-  const auto file = nlohmann::json::parse(given, nullptr, false);
-  if (file.is_discarded()) return Error{Code::invalid_argument, fmt::format("{}: is not JSON", source)};
+  const auto file = GYRE_TRY(parse_json(given, source));
   const JsonObject all(file, source, "");
   GYRE_TRY(all.only({"about", "protocols", "machines", "published"}));
   ModelConstants out;

@@ -1,0 +1,134 @@
+#include "plugin/tuner_profile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "base/text.h"
+#include "base/version.h"
+#include "plugin/tuner_words.h"
+#include "topo/json_object.h"
+
+namespace gyre::plugin {
+namespace {
+
+using topo::JsonObject;
+
+// By their numbers in NCCL.
+constexpr std::array<std::string_view, 5> collective_names{"broadcast", "reduce", "all_gather", "reduce_scatter", "all_reduce"};
+
+template <size_t count>
+int number_of(const std::array<std::string_view, count>& words, std::string_view word) {
+  const auto found = std::find(words.begin(), words.end(), word);
+  return found == words.end() ? -1 : static_cast<int>(found - words.begin());
+}
+
+std::string right_choice(std::string_view wrong) {
+  std::vector<std::string> all;
+  for (const std::string_view algorithm : tuner_algorithms)
+    for (const std::string_view protocol : tuner_protocols) all.push_back(fmt::format("{}/{}", algorithm, protocol));
+  const std::string_view near = nearest(wrong.substr(0, 40), std::vector<std::string_view>(all.begin(), all.end()));
+  return fmt::format("must be one of {}, a slash, and one of {}{}", fmt::join(tuner_algorithms, ", "), fmt::join(tuner_protocols, ", "),
+                     near.empty() ? "" : fmt::format("; perhaps {}", near));
+}
+
+/// A collective's choice number i, as a rule of its first size and of what is chosen.
+Result<TunerRule> profile_choice(const JsonObject& choices, const std::string& collective, size_t i) {
+  const auto& given = choices.value()[collective][i];
+  if (!given.is_array() || given.size() != 2 || !given[0].is_number_unsigned() || !given[1].is_string())
+    return choices.wrong(collective, i, "must be [a whole number of bytes, \"algorithm/protocol\"]");
+  const auto word = given[1].get<std::string>();
+  const size_t slash = std::min(word.find('/'), word.size());
+  TunerRule rule;
+  rule.least_bytes = given[0].get<uint64_t>();
+  rule.algorithm = number_of(tuner_algorithms, word.substr(0, slash));
+  rule.protocol = slash == word.size() ? -1 : number_of(tuner_protocols, word.substr(slash + 1));
+  if (rule.algorithm < 0 || rule.protocol < 0) return choices.wrong(collective, i, right_choice(word));
+  return rule;
+}
+
+/// Adds a collective's choices; `rule` says for which job.
+Status add_choices(const JsonObject& choices, const std::string& collective, TunerRule rule, std::vector<TunerRule>& rules) {
+  const auto& list = choices.value()[collective];
+  if (!list.is_array() || list.empty()) return choices.wrong(collective, "must be a list of choices");
+  for (size_t i = 0; i < list.size(); ++i) {
+    const TunerRule own = GYRE_TRY(profile_choice(choices, collective, i));
+    if (i == 0 && own.least_bytes != 0) return choices.wrong(collective, i, "must begin at 0 bytes: it is the first");
+    if (i > 0 && own.least_bytes <= rules.back().least_bytes) return choices.wrong(collective, i, "must begin after the one before it");
+    if (i > 0) rules.back().most_bytes = own.least_bytes - 1;
+    rule.least_bytes = own.least_bytes;
+    rule.most_bytes = std::numeric_limits<uint64_t>::max();
+    rule.algorithm = own.algorithm;
+    rule.protocol = own.protocol;
+    rules.push_back(rule);
+  }
+  return {};
+}
+
+Status add_job(const JsonObject& job, TunerRule rule, std::vector<TunerRule>& rules) {
+  const JsonObject choices = GYRE_TRY(job.object("choices"));
+  GYRE_TRY(choices.only({collective_names.begin(), collective_names.end()}));
+  for (const auto& [collective, ignored] : choices.value().items()) {
+    rule.collective = number_of(collective_names, collective);
+    GYRE_TRY(add_choices(choices, collective, rule, rules));
+  }
+  return {};
+}
+
+/// Jobs by ranks per node, and then by nodes.
+using Jobs = std::map<std::pair<int, int>, JsonObject>;
+
+Result<Jobs> jobs_of(const JsonObject& section) {
+  Jobs jobs;
+  const auto given = GYRE_TRY(section.objects("jobs"));
+  for (const JsonObject& job : given) {
+    GYRE_TRY(job.only({"ranks_per_node", "nodes", "choices"}));
+    const int per_node = GYRE_TRY(job.whole("ranks_per_node"));
+    const int nodes = GYRE_TRY(job.whole("nodes"));
+    for (const auto& [key, number] : {std::pair{"ranks_per_node", per_node}, {"nodes", nodes}})
+      if (number == 0) return job.wrong(key, "must be 1 or more");
+    if (!jobs.emplace(std::pair{per_node, nodes}, job).second)
+      return job.wrong("nodes", fmt::format("there is another job of as many, with {} ranks on each", per_node));
+  }
+  return jobs;
+}
+
+}  // namespace
+
+bool is_tuner_profile(std::string_view text) {
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // as editors mark UTF-8
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  return first != text.npos && text[first] == '{';
+}
+
+Result<std::vector<TunerRule>> parse_tuner_profile(std::string_view text, std::string_view file) {
+  const auto whole = GYRE_TRY(topo::parse_json(text, file));
+  const JsonObject all(whole, file, "");
+  if (!whole.contains("nccl")) return all.wrong("nccl", "is missing; gyre-perf crossovers --profile adds it");
+  const JsonObject section = GYRE_TRY(all.object("nccl"));
+  const std::string made_by = GYRE_TRY(section.word("version"));
+  if (made_by != version)
+    return section.wrong("version",
+                         fmt::format("made by another gyre, and this is {}; gyre-perf crossovers --profile makes it anew", version));
+  GYRE_TRY(section.only({"machine", "version", "date", "origin", "jobs"}));
+  for (const char* key : {"machine", "date", "origin"}) GYRE_TRY(section.word(key));
+  const Jobs jobs = GYRE_TRY(jobs_of(section));
+  std::vector<TunerRule> rules;
+  for (auto job = jobs.begin(); job != jobs.end(); ++job) {
+    const auto& [per_node, nodes] = job->first;
+    const auto next = std::next(job);
+    TunerRule rule;
+    rule.nodes = nodes;
+    rule.most_nodes = std::numeric_limits<int64_t>::max();
+    if (next != jobs.end() && next->first.first == per_node) rule.most_nodes = next->first.second - 1;
+    if (nodes == 1) rule.most_nodes = 1;  // what goes over a network is another matter
+    rule.ranks_per_node = per_node;
+    GYRE_TRY(add_job(job->second, rule, rules));
+  }
+  return rules;
+}
+
+}  // namespace gyre::plugin

@@ -1,0 +1,22 @@
+// A profile: the JSON that gyre-perf writes of a machine. The engine takes from it what things cost (topo/constants.h), the tuner its
+// "nccl",
+//
+//   "nccl": {"machine": "dgx_h100", "version": "0.1.0", "date": "2026-11-26", "origin": "predicted, not measured on GPUs",
+//            "jobs": [{"ranks_per_node": 8, "nodes": 2, "choices": {"all_reduce": [[0, "tree/ll"], [3280000, "tree/ll128"]]}}]}
+//
+// where a choice holds from its number of bytes to where the next one begins, and a job's for as many nodes to where the next one with as
+// many ranks on each begins; one node's for no other. What it does not name is NCCL's own choice. All of it is whole numbers: what they say
+// is the same on every machine.
+#pragma once
+#include "plugin/tuner_rules.h"
+
+namespace gyre::plugin {
+
+/// Whether a text is meant to be one.
+bool is_tuner_profile(std::string_view text);
+
+/// Its thresholds as rules, no two of which fit the same call. Error: also of a profile that another version of gyre wrote. "made_for" is
+/// not looked at: ranks on hosts with other processors would answer differently, and hang.
+Result<std::vector<TunerRule>> parse_tuner_profile(std::string_view text, std::string_view file);
+
+}  // namespace gyre::plugin

@@ -1,0 +1,14 @@
+// NCCL's algorithms and protocols as users write them, by NCCL's numbers.
+#pragma once
+#include <array>
+#include <string_view>
+
+#include "plugin/abi/tuner.h"
+
+namespace gyre::plugin {
+
+inline constexpr std::array<std::string_view, NCCL_NUM_ALGORITHMS> tuner_algorithms{
+    "tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree", "pat"};
+inline constexpr std::array<std::string_view, NCCL_NUM_PROTOCOLS> tuner_protocols{"ll", "ll128", "simple"};
+
+}  // namespace gyre::plugin

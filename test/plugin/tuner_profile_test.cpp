@@ -1,0 +1,169 @@
+#include "plugin/tuner_profile.h"
+
+#include <fmt/format.h>
+
+#include "base/version.h"
+#include "plugin/tuner.h"
+#include "test/catch.h"
+
+using namespace gyre;
+using namespace gyre::plugin;
+
+namespace {
+
+std::string profile_of(std::string_view jobs, std::string_view made_by = version) {
+  return fmt::format(R"({{"nccl":{{"machine":"m","version":"{}","date":"today","origin":"a test","jobs":[{}]}}}})", made_by, jobs);
+}
+
+std::string job(int per_node, int nodes, std::string_view choices) {
+  return fmt::format(R"({{"ranks_per_node":{},"nodes":{},"choices":{{{}}}}})", per_node, nodes, choices);
+}
+
+std::string profile_error(std::string_view text) {
+  const auto rules = parse_tuner_profile(text, "profile.json");
+  return rules ? "" : rules.error().what;
+}
+std::string error_of_choices(std::string_view choices) { return profile_error(profile_of(job(8, 2, choices))); }
+
+std::vector<TunerRule> rules_in(std::string_view jobs) {
+  auto rules = parse_tuner_profile(profile_of(jobs), "profile.json");
+  REQUIRE(rules);
+  return *rules;
+}
+
+/// Algorithm and protocol, as "1/2"; what is not available is ring/simple.
+std::string chosen(const Tuner& tuner, ncclFunc_t collective, uint64_t bytes) {
+  std::vector<float> costs(size_t{NCCL_NUM_ALGORITHMS} * NCCL_NUM_PROTOCOLS, 5.f);
+  costs[size_t{NCCL_ALGO_RING} * NCCL_NUM_PROTOCOLS + NCCL_PROTO_SIMPLE] = NCCL_ALGO_PROTO_IGNORE;
+  const TunerRule* rule = tuner.choose({collective, bytes, 3, 1}, {costs.data(), NCCL_NUM_ALGORITHMS, NCCL_NUM_PROTOCOLS});
+  if (rule == nullptr) return "NCCL's own";
+  CHECK(rule->channels == 0);
+  return fmt::format("{}/{}", rule->algorithm, rule->protocol);
+}
+
+}  // namespace
+
+TEST_CASE("a choice of a profile's holds from its number of bytes to where the next one begins, the last to any") {
+  const auto rules = rules_in(job(8, 2, R"("all_reduce":[[0,"tree/ll"],[8,"nvls_tree/ll128"],[9,"ring/simple"],[1099511627776,"ring/ll"]],
+    "broadcast":[[0,"ring/ll128"]])"));
+  CHECK(rules.size() == 5);
+  const Tuner tuner(rules, 16, 2);
+  CHECK(chosen(tuner, ncclFuncAllReduce, 0) == "0/0");
+  CHECK(chosen(tuner, ncclFuncAllReduce, 7) == "0/0");
+  CHECK(chosen(tuner, ncclFuncAllReduce, 8) == "5/1");
+  CHECK(chosen(tuner, ncclFuncAllReduce, 9) == "NCCL's own");  // not available: no other's turn
+  CHECK(chosen(tuner, ncclFuncAllReduce, (uint64_t{1} << 40) - 1) == "NCCL's own");
+  CHECK(chosen(tuner, ncclFuncAllReduce, uint64_t{1} << 40) == "1/0");
+  CHECK(chosen(tuner, ncclFuncAllReduce, UINT64_MAX) == "1/0");
+  CHECK(chosen(tuner, ncclFuncBroadcast, 0) == "1/1");
+  CHECK(chosen(tuner, ncclFuncBroadcast, UINT64_MAX) == "1/1");
+  CHECK(chosen(tuner, ncclFuncReduce, 8) == "NCCL's own");
+  CHECK(rules_in("").empty());
+  CHECK(rules_in(job(8, 2, "")).empty());
+}
+
+TEST_CASE("each collective of a profile's is NCCL's of that name") {
+  const auto rules = rules_in(job(8, 1, R"("all_reduce":[[0,"tree/ll"]],"all_gather":[[0,"ring/ll"]],"reduce_scatter":[[0,"pat/simple"]],
+    "broadcast":[[0,"ring/ll128"]],"reduce":[[0,"nvls/simple"]])"));
+  const Tuner tuner(rules, 8, 1);
+  CHECK(chosen(tuner, ncclFuncAllReduce, 1) == "0/0");
+  CHECK(chosen(tuner, ncclFuncAllGather, 1) == "1/0");
+  CHECK(chosen(tuner, ncclFuncReduceScatter, 1) == "6/2");
+  CHECK(chosen(tuner, ncclFuncBroadcast, 1) == "1/1");
+  CHECK(chosen(tuner, ncclFuncReduce, 1) == "4/2");
+}
+
+TEST_CASE("a communicator's job in a profile has its ranks per node, and the most nodes that are not more than its own") {
+  const auto of = [](int per_node, int nodes, int algorithm) {  // algorithms tell which job it was
+    constexpr std::array<const char*, 7> names{"tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree", "pat"};
+    return job(per_node, nodes, fmt::format(R"("reduce":[[0,"{}/ll"]])", names.at(static_cast<size_t>(algorithm))));
+  };
+  const auto rules = rules_in(of(8, 4, 4) + "," + of(8, 1, 1) + "," + of(4, 3, 3) + "," + of(8, 2, 2) + "," + of(2, 1, 5));  // in any order
+  const auto chosen_for = [&](int64_t ranks, int64_t nodes) { return chosen(Tuner(rules, ranks, nodes), ncclFuncReduce, 8); };
+  CHECK(chosen_for(8, 1) == "1/0");
+  CHECK(chosen_for(16, 2) == "2/0");
+  CHECK(chosen_for(24, 3) == "2/0");
+  CHECK(chosen_for(32, 4) == "4/0");
+  CHECK(chosen_for(40, 5) == "4/0");
+  CHECK(chosen_for(100'000, 12'500) == "4/0");
+  CHECK(chosen_for(12, 3) == "3/0");
+  CHECK(chosen_for(16, 4) == "3/0");
+  CHECK(chosen_for(2, 1) == "5/0");
+  for (const auto& [ranks, nodes, why] :
+       {std::tuple{17, 2, "they are not as many on each node"},
+        {8, 0, "they are not as many on each node"},
+        {TunerRule::any, TunerRule::any, "they are not as many on each node"},
+        {16, 1, "it has nothing for 16 ranks on a node"},
+        {3, 3, "it has nothing for 1 ranks on a node"},
+        {4, 1, "with 4 ranks on a node it has only other numbers of nodes"},
+        {8, 2, "with 4 ranks on a node it has only other numbers of nodes"},
+        {4, 2, "with 2 ranks on a node it has only other numbers of nodes"}}) {  // what is known of one node says nothing of a network
+    INFO(ranks << " ranks on " << nodes << " nodes");
+    CHECK(Tuner(rules, ranks, nodes).rules() == 0);
+    CHECK(why_none(rules, ranks, nodes) == why);
+  }
+}
+
+TEST_CASE("a profile is refused by another version of gyre, and taken by any machine") {
+  CHECK(profile_error(profile_of("", "0.0.1")) ==
+        fmt::format("profile.json: nccl.version = \"0.0.1\": made by another gyre, and this is {}; "
+                    "gyre-perf crossovers --profile makes it anew",
+                    version));
+  const std::string foreign = R"({"made_for":{"processor":"abacus","processors":1,"gyre":"0.0.1"},)" + profile_of("").substr(1);
+  CHECK(profile_error(foreign).empty());
+}
+
+TEST_CASE("a wrong thing in a profile is an error with its file, key and value") {
+  CHECK(profile_error("{") == "profile.json: is not JSON");
+  CHECK(profile_error("{}") == "profile.json: nccl: is missing; gyre-perf crossovers --profile adds it");
+  CHECK(profile_error(R"({"nccl":[]})") == "profile.json: nccl = []: must be an object");
+  CHECK(profile_error(R"({"nccl":{}})") == "profile.json: nccl.version: is missing");
+  CHECK(profile_error(R"({"nccl":{"version":1}})") == "profile.json: nccl.version = 1: must be a text");
+  std::string text = profile_of("");
+  CHECK(profile_error(text).empty());
+  CHECK(profile_error(text.replace(text.find("origin"), 6, "origen")) ==
+        R"(profile.json: nccl.origen = "a test": unknown; known are date, jobs, machine, origin, version)");
+  CHECK(profile_error(profile_of("7")) == "profile.json: nccl.jobs[0] = 7: must be an object");
+  CHECK(profile_error(profile_of(job(8, 1, "") + R"(,{"nodes":2,"choices":{}})")) ==
+        "profile.json: nccl.jobs[1].ranks_per_node: is missing");
+  CHECK(profile_error(profile_of(job(8, -1, ""))) == "profile.json: nccl.jobs[0].nodes = -1: must be from 0 to 1048576");
+  CHECK(profile_error(profile_of(job(0, 1, ""))) == "profile.json: nccl.jobs[0].ranks_per_node = 0: must be 1 or more");
+  CHECK(profile_error(profile_of(job(8, 1, "") + "," + job(8, 2, "") + "," + job(8, 1, ""))) ==
+        "profile.json: nccl.jobs[2].nodes = 1: there is another job of as many, with 8 ranks on each");
+  CHECK(profile_error(profile_of(R"({"ranks_per_node":8,"nodes":1,"choices":0})")) ==
+        "profile.json: nccl.jobs[0].choices = 0: must be an object");
+  CHECK(error_of_choices(R"("allreduce":[])") ==
+        "profile.json: nccl.jobs[0].choices.allreduce = []: unknown; known are all_gather, "
+        "all_reduce, broadcast, reduce, reduce_scatter");
+  CHECK(error_of_choices(R"("reduce":[[0,"ring/ll"]],"reduce":[[0,"ring/simple"]])") ==
+        R"(profile.json: "reduce" stands twice in an object)");
+}
+
+TEST_CASE("a wrong choice in a profile is an error with its place in the list") {
+  const auto error_of = [](std::string_view list) {
+    const std::string what = error_of_choices(fmt::format(R"("reduce":{})", list));
+    const std::string_view before = "profile.json: nccl.jobs[0].choices.reduce";
+    CHECK(what.starts_with(before));
+    return what.substr(std::min(before.size(), what.size()));
+  };
+  for (const char* wrong : {"0", "[]", "null", R"({"0":"ring/ll"})"})
+    CHECK(error_of(wrong) == fmt::format(" = {}: must be a list of choices", wrong));
+  for (const char* wrong : {"0", "[]", "[0]", R"([-1,"ring/ll"])", R"([0.5,"ring/ll"])", R"([2.0,"ring/ll"])", R"(["0","ring/ll"])",
+                            "[0,1]", R"([0,"ring/ll",1])"})
+    CHECK(error_of(fmt::format(R"([[0,"tree/ll"],{}])", wrong)) ==
+          fmt::format("[1] = {}: must be [a whole number of bytes, \"algorithm/protocol\"]", wrong));
+  CHECK(error_of(R"([[0,"tree/ll"],[18446744073709551616,"ring/ll"]])")
+            .ends_with(": must be [a whole number of bytes, \"algorithm/protocol\"]"));
+  CHECK(error_of(R"([[1,"ring/ll"]])") == "[0] = [1,\"ring/ll\"]: must begin at 0 bytes: it is the first");
+  CHECK(error_of(R"([[0,"ring/ll"],[8,"tree/ll"],[8,"ring/ll"]])") == "[2] = [8,\"ring/ll\"]: must begin after the one before it");
+  CHECK(error_of(R"([[0,"ring/ll"],[0,"tree/ll"]])") == "[1] = [0,\"tree/ll\"]: must begin after the one before it");
+  const std::string words =
+      "must be one of tree, ring, collnet_direct, collnet_chain, nvls, nvls_tree, pat, a slash, and one of ll, ll128, simple";
+  CHECK(error_of(R"([[0,"rng/ll"]])") == "[0] = [0,\"rng/ll\"]: " + words + "; perhaps ring/ll");
+  CHECK(error_of(R"([[0,"ring/ll12"]])") == "[0] = [0,\"ring/ll12\"]: " + words + "; perhaps ring/ll128");
+  CHECK(error_of(R"([[0,"ring"]])").starts_with("[0] = [0,\"ring\"]: " + words));
+  CHECK(error_of(R"([[0,"ring/"]])").starts_with("[0] = [0,\"ring/\"]: " + words));
+  CHECK(error_of(R"([[0,"/ll"]])").starts_with("[0] = [0,\"/ll\"]: " + words));
+  CHECK(error_of(R"([[0,""]])") == "[0] = [0,\"\"]: " + words);
+  CHECK(error_of(R"([[0,"ring/ll/ll"]])").starts_with("[0] = [0,\"ring/ll/ll\"]: " + words));
+}

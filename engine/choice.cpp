@@ -10,6 +10,7 @@
 #include "kernels/canonical.h"
 #include "topo/algorithms.h"
 #include "topo/constants.h"
+#include "topo/job_channels.h"
 
 namespace gyre::engine {
 namespace {
@@ -22,7 +23,7 @@ Placed numbered(const Placed& placed) {
     const auto host = [&](size_t at) { return placed.hosts.empty() ? -1 : static_cast<int>(at) / placed.hosts[0]; };
     if (host(position) < 0 || host(position) != host(static_cast<size_t>(placed.order[position]))) return {};
   }
-  return {placed.hosts, {}};
+  return {placed.hosts, {}, {}};
 }
 
 // A grid is of rank numbers, and so is the canonical tree.
@@ -45,6 +46,13 @@ topo::Shape shape_of(const Circumstances& c, const Placed& placed, const Call& c
   return shape;
 }
 
+// Channels that are rings go along those of GPUs, each along its own.
+std::vector<schedule::RankOrder> orders_of(const Placed& placed, const Call& call, const topo::Shape& shape, const topo::Family& family) {
+  if (family.rings && shape.channels > 1 && !placed.rings.empty()) return topo::along_rings(placed.rings, shape, call.root);
+  if (placed.order.empty()) return {};
+  return {placed.order};
+}
+
 // The host that has the most ranks beyond its processors, as far as that matters.
 HostLoad most_crowded(const std::vector<Facts>& facts) {
   HostLoad worst;
@@ -57,9 +65,15 @@ HostLoad most_crowded(const std::vector<Facts>& facts) {
 
 Result<Choice> by_price(const Circumstances& c, const Call& call, topo::Profiles& profiles, const Excluded& excluded) {
   const topo::Choice priced = topo::choose(query(c, call), profiles);
+  const Placed placed = placed_for(c, call), plain = numbered(placed);
   for (const topo::Candidate& candidate : priced.candidates) {
     if (!candidate.refused.empty()) break;  // those that follow are, too
-    Choice choice{std::string(candidate.family), candidate.shape, placed_for(c, call).order, {}};
+    Choice choice{std::string(candidate.family), candidate.shape, {}, {}};
+    choice.orders = orders_of(placed, call, choice.shape, *topo::family_named(candidate.family));
+    if (!excluded.contains(key(choice))) return choice;
+    if (choice.orders.empty() || placed.hosts.empty() || plain.hosts != placed.hosts) continue;
+    choice.orders.clear();  // costs the same, as far as prices tell
+    choice.shape.root = root_of(plain, call);
     if (!excluded.contains(key(choice))) return choice;
   }
   const std::string wanted = topo::text({call.collective, c.ranks, 1, call.root, {}, must_be_ordered(c, call)});
@@ -70,12 +84,12 @@ Result<Choice> by_price(const Circumstances& c, const Call& call, topo::Profiles
 
 }  // namespace
 
-Result<Circumstances> circumstances(const Config& config, const std::vector<Facts>& facts) {
+Result<Circumstances> circumstances(const Config& config, const std::vector<Facts>& facts, const std::vector<schedule::RankOrder>& rings) {
   Circumstances c{static_cast<int>(facts.size()),
                   *config.channels,
                   *config.algorithm,
                   {},
-                  placed(facts),
+                  placed(facts, rings),
                   {},
                   {},
                   *config.numerics == "ordered",
@@ -135,16 +149,20 @@ topo::Query query(const Circumstances& c, const Call& call) {
 }
 
 std::string key(const Choice& choice) {
-  return fmt::format("{}: {}{}", choice.family, topo::text(choice.shape), choice.order.empty() ? "" : ", in the order of hosts");
+  const char* along = choice.orders.empty() ? "" : choice.orders.size() > 1 ? ", along rings over GPUs" : ", in the order of their places";
+  return fmt::format("{}: {}{}", choice.family, topo::text(choice.shape), along);
 }
 
 Result<Choice> choose(const Circumstances& c, const Call& call, topo::Profiles& profiles, const Excluded& excluded) {
   if (c.algorithm == "auto") return by_price(c, call, profiles, excluded);
   const topo::Family* family = topo::family_named(c.algorithm);
   if (family == nullptr) return topo::make(c.algorithm, {}).error();
-  const auto named_for = [&](const Placed& placed) { return Choice{c.algorithm, shape_of(c, placed, call, *family), placed.order, {}}; };
+  const auto named_for = [&](const Placed& placed) {
+    const topo::Shape shape = shape_of(c, placed, call, *family);
+    return Choice{c.algorithm, shape, orders_of(placed, call, shape, *family), {}};
+  };
   Choice named = named_for(placed_for(c, call));
-  if (!named.order.empty() && excluded.contains(key(named))) named = named_for(numbered(c.placed));
+  if (!named.orders.empty() && excluded.contains(key(named))) named = named_for(numbered(c.placed));
   const topo::Shape& shape = named.shape;
   std::string refused = topo::refusal(*family, shape);
   if (refused.empty() && shape.ordered) refused = profiles.order_of(*family, shape).refusal;

@@ -27,8 +27,9 @@ struct Circumstances {
   size_t scratch_room = SIZE_MAX;  ///< what that leaves for scratch
   bool slots = true;               ///< topo::Query::slots
 };
-/// Error: a GYRE_GRID that is none for so many ranks, or GYRE_CONSTANTS that can't be read or lack this kind of machine.
-Result<Circumstances> circumstances(const Config&, const std::vector<Facts>&);
+/// `rings`: as placed()'s. Error: a GYRE_GRID that is none for so many ranks, or GYRE_CONSTANTS that can't be read or lack this kind of
+/// machine.
+Result<Circumstances> circumstances(const Config&, const std::vector<Facts>&, const std::vector<schedule::RankOrder>& rings = {});
 /// The machine of the constants that ranks so joined run on: "host", or "host_ucx" where UCX or verbs joins the ranks of a host, or
 /// "host_tcp" where TCP joins all; with
 /// "_crowded" where a host has more ranks than processors.
@@ -36,9 +37,9 @@ std::string machine(const Config&, const std::vector<Facts>&);
 
 struct Choice {
   std::string family;
-  topo::Shape shape;          ///< for positions
-  schedule::RankOrder order;  ///< the rank at each; empty: its number
-  std::string instead;        ///< why it is not the algorithm that was named; empty: it is, or none was
+  topo::Shape shape;                        ///< for positions
+  std::vector<schedule::RankOrder> orders;  ///< the rank at each: on all channels, or on each its own; empty: its number
+  std::string instead;                      ///< why it is not the algorithm that was named; empty: it is, or none was
 };
 /// "ring: all_reduce between 4 ranks": what is proven once.
 std::string key(const Choice&);

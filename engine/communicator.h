@@ -85,8 +85,10 @@ class Communicator {
 
   /// Called by all ranks, each with a color and a key: those of a color form a communicator of their own, numbered by key and, of equal
   /// keys, by rank here. A negative color: none, and null. Waits for all operations in flight. What was preferred is not handed on.
-  /// `cancelled`: as in transport::Rendezvous, also in the next.
-  Result<std::unique_ptr<Communicator>> split(int color, int key, const std::atomic<bool>* cancelled = nullptr);
+  /// `cancelled`: as in transport::Rendezvous, also in the next. `gpu`: on which this rank's buffers will be. Where all ranks of a color
+  /// know theirs, messages go the ways that the links between these suggest (gpu_channels.h).
+  Result<std::unique_ptr<Communicator>> split(int color, int key, const std::atomic<bool>* cancelled = nullptr,
+                                              const std::optional<topo::GpuRow>& gpu = {});
   /// A communicator of the other ranks, in their order here; called by all of them, with the same list. This one may be broken, and stays
   /// as it is.
   Result<std::unique_ptr<Communicator>> shrink(std::span<const Rank> without, const std::atomic<bool>* cancelled = nullptr);
@@ -121,9 +123,11 @@ class Communicator {
     Away away;
   };
   explicit Communicator(Formed);
-  static Result<std::unique_ptr<Communicator>> form(std::unique_ptr<transport::Bootstrap>, const Config&);
+  static Result<std::unique_ptr<Communicator>> form(std::unique_ptr<transport::Bootstrap>, const Config&,
+                                                    const std::optional<topo::GpuRow>& gpu = {});
   Result<std::unique_ptr<Communicator>> among(const std::vector<Rank>& members, std::chrono::milliseconds limit,
-                                              const std::atomic<bool>* cancelled = nullptr) const;
+                                              const std::atomic<bool>* cancelled = nullptr,
+                                              const std::optional<topo::GpuRow>& gpu = {}) const;
   std::chrono::milliseconds start_limit() const { return std::chrono::seconds(*given_.timeout); }
 
   /// Makes the next call of all ranks.

@@ -49,7 +49,8 @@ void say(size_t own, const std::vector<std::string>& transports) {
 
 }  // namespace
 
-Result<Connections> connect_ranks(Bootstrap& bootstrap, const Config& config, const std::vector<Facts>& facts) {
+Result<Connections> connect_ranks(Bootstrap& bootstrap, const Config& config, const std::vector<Facts>& facts,
+                                  std::span<const std::string> ports) {
   const auto own = static_cast<size_t>(bootstrap.rank());
   const size_t ranks = facts.size();
   const transport::Slots slots{static_cast<uint32_t>(*config.slots), *config.slot_bytes};
@@ -68,7 +69,7 @@ Result<Connections> connect_ranks(Bootstrap& bootstrap, const Config& config, co
       reasons[peer] = obstacle(device, facts, own, peer);
       wanted[peer] = reasons[peer].empty();
     }
-    Joining joining(bootstrap, config, wanted);
+    Joining joining(bootstrap, config, wanted, ports);
     Backend backend = GYRE_TRY(joining.run(device, slots));
     for (size_t peer = 0; peer < ranks; ++peer) {
       if (!wanted[peer]) continue;

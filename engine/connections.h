@@ -1,6 +1,7 @@
 // The connections of a communicator: every pair of ranks joined on every channel by the best transport that really works for that pair.
 #pragma once
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "base/config.h"
@@ -21,8 +22,8 @@ struct Connections {
 };
 
 /// Called by all ranks. auto: shm inside a host where the peer's memory can be opened, otherwise as network.h says; or the transport named.
-/// Error: a pair that can't be joined, with the reason.
-Result<Connections> connect_ranks(transport::Bootstrap&, const Config&, const std::vector<Facts>&);
+/// `ports`: as transport::open_worker()'s. Error: a pair that can't be joined, with the reason.
+Result<Connections> connect_ranks(transport::Bootstrap&, const Config&, const std::vector<Facts>&, std::span<const std::string> ports = {});
 /// Called by all ranks. What peers of this host wake this rank with, and it them; null: none.
 Result<std::unique_ptr<transport::Doorbell>> open_doorbell(transport::Bootstrap&, const Connections&);
 /// Called by all ranks. A board for ranks that are all joined by shm; none on any of them where they are not, or one can't open it. It

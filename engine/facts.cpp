@@ -19,7 +19,7 @@
 namespace gyre::engine {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Facts, version, host, processors, numa, backends, transport, slot_bytes, slots, channels, memory_bytes,
-                                   algorithm, grid, numerics, constants, slots_by_default)
+                                   algorithm, grid, numerics, constants, slots_by_default, gpu)
 
 namespace {
 
@@ -64,7 +64,7 @@ Status must_agree(const std::vector<Facts>& all, std::string_view what, auto fac
 
 }  // namespace
 
-Result<std::vector<Facts>> exchange_facts(transport::Bootstrap& bootstrap, const Config& config) {
+Result<std::vector<Facts>> exchange_facts(transport::Bootstrap& bootstrap, const Config& config, const std::optional<topo::GpuRow>& gpu) {
   const std::string host = (*config.hostid).empty() ? transport::host_identity(transport::Environment::of_process()) : *config.hostid;
   const auto constants = topo::digest(*config.constants);
   if (!constants) {
@@ -86,7 +86,8 @@ Result<std::vector<Facts>> exchange_facts(transport::Bootstrap& bootstrap, const
                   *config.grid,
                   *config.numerics,
                   *constants,
-                  config.slot_bytes.origin == "default" && config.slots.origin == "default"};
+                  config.slot_bytes.origin == "default" && config.slots.origin == "default",
+                  gpu ? topo::text(*gpu) : ""};
   std::vector<Facts> all;
   for (const std::string& text : GYRE_TRY(bootstrap.all_gather(nlohmann::json(own).dump()))) {
     const auto json = nlohmann::json::parse(text, nullptr, false);
@@ -108,7 +109,7 @@ Result<std::vector<Facts>> exchange_facts(transport::Bootstrap& bootstrap, const
   return all;
 }
 
-Placed placed(const std::vector<Facts>& all) {
+Placed placed(const std::vector<Facts>& all, const std::vector<schedule::RankOrder>& rings) {
   std::vector<std::string_view> hosts;  // in the order of their first ranks
   std::vector<schedule::RankOrder> on;
   for (Rank rank = 0; rank < static_cast<Rank>(all.size()); ++rank) {
@@ -126,6 +127,8 @@ Placed placed(const std::vector<Facts>& all) {
     if (bound) std::ranges::stable_sort(ranks, {}, numa);
     out.order.insert(out.order.end(), ranks.begin(), ranks.end());
   }
+  if (!rings.empty()) out.order = rings[0];
+  if (rings.size() > 1) out.rings = rings;
   if (std::ranges::is_sorted(out.order)) out.order.clear();
   return out;
 }

@@ -1,11 +1,13 @@
 // What ranks tell each other before they connect.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/config.h"
 #include "schedule/renamed.h"
+#include "topo/gpu_row.h"
 #include "transport/bootstrap.h"
 
 namespace gyre::engine {
@@ -26,16 +28,19 @@ struct Facts {
   std::string numerics;
   std::string constants;          ///< a digest of what ranks choose by
   bool slots_by_default = false;  ///< neither GYRE_SLOT_BYTES nor GYRE_SLOTS is set
+  std::string gpu;                ///< topo::text(GpuRow); empty: it has no GPU, or does not know where that is
 };
 
 /// Everybody's facts by rank. Error: ranks differ in a fact that must be equal; says which rank in what.
-Result<std::vector<Facts>> exchange_facts(transport::Bootstrap&, const Config&);
+Result<std::vector<Facts>> exchange_facts(transport::Bootstrap&, const Config&, const std::optional<topo::GpuRow>& = {});
 /// Where ranks are: those of a host in positions that follow each other, and among these those of a NUMA node.
 struct Placed {
-  std::vector<int> hosts;     ///< {ranks of a host, hosts} where all hosts have equally many; else empty
-  schedule::RankOrder order;  ///< the rank at each position; empty: its number
+  std::vector<int> hosts;                    ///< {ranks of a host, hosts} where all hosts have equally many; else empty
+  schedule::RankOrder order;                 ///< the rank at each position; empty: its number
+  std::vector<schedule::RankOrder> rings{};  ///< where each channel may have an order of its own, those; else none
 };
-Placed placed(const std::vector<Facts>&);
+/// `rings`: over GPUs, in the order of hosts; the first is everybody's order then.
+Placed placed(const std::vector<Facts>&, const std::vector<schedule::RankOrder>& rings = {});
 /// How many processors this rank's host has for its ranks, whether these are more, and how many they are.
 struct HostLoad {
   int processors = 0;

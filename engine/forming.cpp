@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "engine/communicator.h"
+#include "engine/gpu_channels.h"
 #include "engine/memory.h"
 #include "engine/network.h"
 #include "transport/bootstrap_wire.h"
@@ -53,10 +54,12 @@ Result<std::unique_ptr<Communicator>> Communicator::create(std::unique_ptr<trans
   return while_others_move([&] { return form(std::move(bootstrap), given); });
 }
 
-Result<std::unique_ptr<Communicator>> Communicator::form(std::unique_ptr<transport::Bootstrap> bootstrap, const Config& given) {
-  const auto facts = GYRE_TRY(exchange_facts(*bootstrap, given));
+Result<std::unique_ptr<Communicator>> Communicator::form(std::unique_ptr<transport::Bootstrap> bootstrap, const Config& given,
+                                                         const std::optional<topo::GpuRow>& gpu) {
+  const auto facts = GYRE_TRY(exchange_facts(*bootstrap, given, gpu));
   const auto fitting = within_memory(suited(given, facts), facts);
-  auto circumstances = fitting ? engine::circumstances(*fitting, facts) : Result<Circumstances>(fitting.error());
+  const auto gpus = fitting ? gpu_channels(*bootstrap, facts) : Result<GpuChannels>(fitting.error());
+  auto circumstances = gpus ? engine::circumstances(*fitting, facts, gpus->rings) : Result<Circumstances>(gpus.error());
   if (!circumstances) {
     bootstrap->fail(circumstances.error());
     return circumstances.error();
@@ -64,7 +67,7 @@ Result<std::unique_ptr<Communicator>> Communicator::form(std::unique_ptr<transpo
   const Config& config = *fitting;
   const auto own = static_cast<size_t>(bootstrap->rank());
   auto reunion = GYRE_TRY(transport::Reunion::open(*bootstrap, facts[own].host));
-  auto connections = GYRE_TRY(connect_ranks(*bootstrap, config, facts));
+  auto connections = GYRE_TRY(connect_ranks(*bootstrap, config, facts, gpus->ports));
   auto doorbell = GYRE_TRY(open_doorbell(*bootstrap, connections));
   auto board = GYRE_TRY(open_board(*bootstrap, connections, config, bounce_bytes(config, facts.size())));
   if (board != nullptr && doorbell != nullptr) board->rings(*doorbell);
@@ -77,7 +80,8 @@ Result<std::unique_ptr<Communicator>> Communicator::form(std::unique_ptr<transpo
 
 // Ranks that name others would not know who is who.
 Result<std::unique_ptr<Communicator>> Communicator::among(const std::vector<Rank>& members, std::chrono::milliseconds limit,
-                                                          const std::atomic<bool>* cancelled) const {
+                                                          const std::atomic<bool>* cancelled,
+                                                          const std::optional<topo::GpuRow>& gpu) const {
   transport::Rendezvous meeting = reunion_.rendezvous(members, limit);
   meeting.cancelled = cancelled;
   auto bootstrap = GYRE_TRY(transport::Bootstrap::join(meeting));
@@ -88,14 +92,15 @@ Result<std::unique_ptr<Communicator>> Communicator::among(const std::vector<Rank
     bootstrap->fail(error);
     return error;
   }
-  return form(std::move(bootstrap), for_part(given_, members.size()));
+  return form(std::move(bootstrap), for_part(given_, members.size()), gpu);
 }
 
 Result<std::vector<std::string>> Communicator::all_gather(std::string_view mine) {
   return while_others_move([&] { return bootstrap_->all_gather(mine, start_limit()); });
 }
 
-Result<std::unique_ptr<Communicator>> Communicator::split(int color, int key, const std::atomic<bool>* cancelled) {
+Result<std::unique_ptr<Communicator>> Communicator::split(int color, int key, const std::atomic<bool>* cancelled,
+                                                          const std::optional<topo::GpuRow>& gpu) {
   if (auto error = broken()) return *std::move(error);
   if (!in_flight_.empty()) GYRE_TRY(wait({in_flight_.begun()}));
   std::string mine;
@@ -116,7 +121,7 @@ Result<std::unique_ptr<Communicator>> Communicator::split(int color, int key, co
   std::sort(keys.begin(), keys.end());
   std::vector<Rank> members(keys.size());
   std::transform(keys.begin(), keys.end(), members.begin(), [](const auto& one) { return one.second; });
-  return while_others_move([&] { return among(members, start_limit(), cancelled); });
+  return while_others_move([&] { return among(members, start_limit(), cancelled, gpu); });
 }
 
 Result<std::unique_ptr<Communicator>> Communicator::shrink(std::span<const Rank> without, const std::atomic<bool>* cancelled) {

@@ -13,7 +13,7 @@
 
 namespace gyre::engine {
 
-Joining::Joining(transport::Bootstrap& bootstrap, const Config& config, std::vector<bool> wanted)
+Joining::Joining(transport::Bootstrap& bootstrap, const Config& config, std::vector<bool> wanted, std::span<const std::string> ports)
     : bootstrap_(bootstrap),
       config_(config),
       ranks_(static_cast<size_t>(bootstrap.size())),
@@ -21,6 +21,7 @@ Joining::Joining(transport::Bootstrap& bootstrap, const Config& config, std::vec
       channels_(connected_channels(config)),
       deadline_(Clock::now() + std::chrono::seconds(*config.timeout)),
       wanted_(std::move(wanted)),
+      ports_(ports),
       reasons_(ranks_) {}
 
 Result<Backend> Joining::run(const transport::Device& device, const transport::Slots& slots) {
@@ -39,7 +40,7 @@ Result<Backend> Joining::run(const transport::Device& device, const transport::S
 }
 
 Status Joining::open(const transport::Device& device, const transport::Slots& slots) {
-  auto worker = open_worker(device, slots, config_);
+  auto worker = open_worker(device, slots, config_, ports_);
   auto listener = worker ? (*worker)->listen() : Result<std::unique_ptr<transport::Listener>>(worker.error());
   if (!listener && *config_.transport == "auto" && device.backend == "verbs") {
     // Another transport comes after it. Peers get no address, and are not connected to.

@@ -2,6 +2,7 @@
 #pragma once
 #include <chrono>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,8 +22,8 @@ struct Backend {
 
 class Joining {
  public:
-  /// `wanted`: by peer; both sides of a pair want it or neither.
-  Joining(transport::Bootstrap&, const Config&, std::vector<bool> wanted);
+  /// `wanted`: by peer; both sides of a pair want it or neither. `ports`: as transport::open_worker()'s.
+  Joining(transport::Bootstrap&, const Config&, std::vector<bool> wanted, std::span<const std::string> ports = {});
 
   /// Called by all ranks, those that want nobody included. A pair that could not be joined has no endpoints, and reason() says why.
   Result<Backend> run(const transport::Device&, const transport::Slots&);
@@ -47,6 +48,7 @@ class Joining {
   size_t channels_;
   Clock::time_point deadline_;
   std::vector<bool> wanted_;
+  std::span<const std::string> ports_;
   std::vector<std::string> reasons_;  // why a peer can't be joined
   Backend backend_;
   std::vector<std::unique_ptr<transport::Endpoint>> arrivals_;

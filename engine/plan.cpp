@@ -19,7 +19,9 @@ std::string in_words(const Call& call, const Proven& proven) {
   std::string text = engine::in_words(call, proven.schedule.family);
   if (!proven.shape.grid.empty()) text += fmt::format(" grid={}", fmt::join(proven.shape.grid, "x"));
   if (proven.shape.ordered) text += " numerics=ordered";
-  if (!proven.order.empty()) text += fmt::format(" order={:016x}", fnv1a(fmt::format("{}", fmt::join(proven.order, ","))));
+  std::string orders;
+  for (const schedule::RankOrder& order : proven.orders) orders += fmt::format("{}{}", orders.empty() ? "" : ";", fmt::join(order, ","));
+  if (!orders.empty()) text += fmt::format(" order={:016x}", fnv1a(orders));
   if (proven.schedule.channels != 1) text += fmt::format(" channels={}", proven.schedule.channels);
   return text;
 }
@@ -62,12 +64,12 @@ Result<std::shared_ptr<const Proven>> prove(schedule::Schedule schedule, const t
 }
 
 Result<std::shared_ptr<const Proven>> prove(std::string_view family, const topo::Shape& shape, const transport::Slots& slots,
-                                            const schedule::RankOrder& order) {
+                                            const std::vector<schedule::RankOrder>& orders) {
   Proven proven;
   proven.schedule = schedule::fuse(GYRE_TRY(topo::make(family, shape)));
-  if (!order.empty()) proven.schedule = GYRE_TRY(schedule::renamed(proven.schedule, {&order, 1}));
+  if (!orders.empty()) proven.schedule = GYRE_TRY(schedule::renamed(proven.schedule, orders));
   proven.shape = shape;
-  proven.order = order;
+  proven.orders = orders;
   return verified(std::move(proven), slots);
 }
 

@@ -18,16 +18,16 @@ namespace gyre::engine {
 struct Proven {
   schedule::Schedule schedule;
   schedule::Proof proof;
-  topo::Shape shape;          ///< that it was made for, of positions
-  schedule::RankOrder order;  ///< the rank at each; empty: its number
-  uint32_t slices = 1;        ///< of a chunk in flight together, for which deadlock freedom was proven
+  topo::Shape shape;                        ///< that it was made for, of positions
+  std::vector<schedule::RankOrder> orders;  ///< as Choice::orders
+  uint32_t slices = 1;                      ///< of a chunk in flight together, for which deadlock freedom was proven
 };
 
 /// Verifies a schedule for connections of these slots, buffered and posted, in place and not.
 Result<std::shared_ptr<const Proven>> prove(schedule::Schedule, const transport::Slots&);
-/// Builds and fuses the family's schedule, for the ranks in this order (schedule/renamed.h; empty: their numbers'), and verifies it.
+/// Builds and fuses the family's schedule, for the ranks in these orders (schedule/renamed.h; none: their numbers'), and verifies it.
 Result<std::shared_ptr<const Proven>> prove(std::string_view family, const topo::Shape&, const transport::Slots&,
-                                            const schedule::RankOrder& = {});
+                                            const std::vector<schedule::RankOrder>& = {});
 
 /// Elements [first, first + count) of a buffer.
 struct Piece {

@@ -33,7 +33,7 @@ void Planner::say_instead(const Call& call, const Choice& choice) {
 Result<std::shared_ptr<const Proven>> Planner::proven(const Choice& choice) {
   const std::string key = engine::key(choice);
   if (const auto known = schedules_.find(key); known != schedules_.end()) return known->second;
-  auto made = GYRE_TRY(prove(choice.family, choice.shape, slots_, choice.order));
+  auto made = GYRE_TRY(prove(choice.family, choice.shape, slots_, choice.orders));
   if (made->schedule.channels > channels_) {
     return Error{Code::internal, fmt::format("{} has {} channels, ranks are connected on {}", key, made->schedule.channels, channels_)};
   }
@@ -63,7 +63,7 @@ Result<std::unique_ptr<Plan>> Planner::by_messages(const Call& call) {
   for (;;) {
     const Choice choice = GYRE_TRY(choose(circumstances_, call, profiles_, excluded));
     auto schedule = proven(choice);
-    if (!schedule && schedule.error().code == Code::invalid_usage && !choice.order.empty()) {
+    if (!schedule && schedule.error().code == Code::invalid_usage && !choice.orders.empty()) {
       unfit_.emplace(key(choice), schedule.error().what);
       excluded.emplace(key(choice), schedule.error().what);
       continue;

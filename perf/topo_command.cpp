@@ -3,14 +3,13 @@
 #include <cstdlib>
 
 #include "base/file.h"
-#include "base/log.h"
 #include "perf/commands.h"
 #include "perf/topology_channels.h"
 #include "perf/topology_svg.h"
 #include "perf/topology_text.h"
-#include "topo/hwloc_numa.h"
+#include "topo/discover.h"
 #include "topo/nccl_xml.h"
-#include "topo/nvml.h"
+#include "topo/this_machine.h"
 
 namespace gyre::perf {
 namespace {
@@ -37,9 +36,7 @@ Result<Source> source_of(const TopoCommand& command) {
   if (!command.xml.empty()) return Source{GYRE_TRY(from_file("--xml", command.xml)), command.xml};
   if (!command.root.empty()) return Source{GYRE_TRY(topo::discover(command.root)), command.root};
   if (file != nullptr && *file != '\0') return Source{GYRE_TRY(from_file("NCCL_TOPO_FILE", file)), fmt::format("NCCL_TOPO_FILE {}", file)};
-  const auto gpus = topo::read_nvml();
-  if (!gpus) log::warn("NVLinks are not known: {}", gpus.error().what);
-  return Source{GYRE_TRY(topo::discover("/", gpus ? *gpus : std::vector<topo::DriverGpu>(), topo::read_hwloc_numa())), "this machine"};
+  return Source{GYRE_TRY(topo::this_machine()), "this machine"};
 }
 
 Status run(const TopoCommand& command) {

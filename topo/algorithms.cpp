@@ -33,6 +33,7 @@ constexpr std::array table{
            .collectives = Has::rings,
            .make = ring,
            .alternates = true,
+           .rings = true,
            .lines = ring_lines},
     Family{.name = "tree",
            .sentence = "up and down a binary tree; few hops",

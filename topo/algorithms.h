@@ -33,6 +33,7 @@ struct Family {
   GridUse grid = GridUse::none;
   uint32_t channels = 1;    ///< of the schedule, for each of the shape
   bool alternates = false;  ///< odd channels go another way than even ones, where there are no lines
+  bool rings = false;       ///< each channel is a ring of all ranks, which may have an order of its own; odd ones go backwards
   Growth growth = Growth::usual;
   Lines (*lines)(const Shape&) = nullptr;
   /// The profile of shapes that have a formula of their own; nothing: this one has none.

@@ -19,6 +19,8 @@ struct Channel {
 struct Passage {
   int in = 0;
   int out = 0;
+
+  bool operator==(const Passage&) const = default;
 };
 
 constexpr int most_channels = 32;

@@ -5,8 +5,8 @@
 
 namespace gyre::topo {
 
-/// By address; functions that are near several nodes, or that hwloc does not see, are left out; all where gyre was built without hwloc. A
-/// machine that hwloc can't load is none, which is logged. Takes some 10 ms.
+/// By address; functions that are near several nodes, or that hwloc does not see, are left out; all where gyre was built without hwloc, or
+/// it is not there: it is opened at run time. A machine that hwloc can't load is none, which is logged. Takes some 10 ms.
 PciNuma read_hwloc_numa();
 
 }  // namespace gyre::topo

@@ -73,6 +73,24 @@ class Rails {
   bool swaps_ = false;
 };
 
+// Nodes that are alike have what was found for the first of them: to look may take milliseconds.
+class Searched {
+ public:
+  const std::vector<Channel>& paths(const NodeLinks& links, const std::vector<Passage>& passages) {
+    const auto known = std::ranges::find_if(known_, [&](const Known& k) { return k.passages == passages && *k.links == links; });
+    if (known != known_.end()) return known->channels;
+    return known_.emplace_back(Known{&links, passages, paths_through(links, passages)}).channels;
+  }
+
+ private:
+  struct Known {
+    const NodeLinks* links;
+    std::vector<Passage> passages;
+    std::vector<Channel> channels;
+  };
+  std::vector<Known> known_;
+};
+
 // Between nodes a double tree's, of their first ranks; inside, the chain of the ring.
 Tree tree_of(std::span<const JobNode> nodes, const JobChannel& channel, bool second) {
   const auto rank = [&](size_t node, size_t at) { return nodes[node].ranks[static_cast<size_t>(channel.through[node].order[at])]; };
@@ -111,10 +129,11 @@ Result<std::vector<JobChannel>> job_channels(std::span<const JobNode> nodes, std
   std::vector<NodeLinks> links;
   for (const JobNode& node : nodes) links.push_back(without(node, missing));
   const Rails rails(links);
+  Searched searched;
   std::vector<JobChannel> out;
   for (size_t node = 0; node < nodes.size(); ++node) {
     std::vector<Channel> found =
-        nodes.size() == 1 ? rings_inside(links[0]) : paths_through(links[node], rails.passages(static_cast<int>(node)));
+        nodes.size() == 1 ? rings_inside(links[0]) : searched.paths(links[node], rails.passages(static_cast<int>(node)));
     out.resize(found.size(), {{}, {}, Tree(0)});
     for (size_t channel = 0; channel < found.size(); ++channel) {
       for (const int gpu : found[channel].order) out[channel].ring.push_back(nodes[node].ranks[static_cast<size_t>(gpu)]);
@@ -136,6 +155,21 @@ uint64_t digest(std::span<const JobChannel> channels) {
   return mix(fnv1a(text));
 }
 
+std::vector<schedule::RankOrder> along_rings(std::span<const schedule::RankOrder> rings, const Shape& shape, Rank root) {
+  std::vector<schedule::RankOrder> orders;
+  for (size_t channel = 0; channel < shape.channels; ++channel) {
+    schedule::RankOrder order = rings[channel % rings.size()];
+    const bool against = channel / rings.size() % 2 == 1;
+    if ((channel % 2 == 1) != against) std::ranges::reverse(order);
+    if (rooted(shape.collective)) {
+      const auto from = std::ranges::find(order, root) - order.begin() + std::ssize(order) - shape.root;
+      std::rotate(order.begin(), order.begin() + from % std::ssize(order), order.end());
+    }
+    orders.push_back(std::move(order));
+  }
+  return orders;
+}
+
 Result<schedule::Schedule> along_channels(std::string_view family, const Shape& shape, std::span<const JobChannel> channels,
                                           std::span<const LinkOverride> missing) {
   if (channels.size() != shape.channels || channels.empty() || channels[0].ring.size() != static_cast<size_t>(shape.ranks))
@@ -147,17 +181,12 @@ Result<schedule::Schedule> along_channels(std::string_view family, const Shape& 
     return schedule::relayed(along_trees("tree", shape, trees), pairs_of(missing));
   }
   if (family != "ring") return Error{Code::invalid_argument, fmt::format("{} along channels; ring and tree can be", family)};
-  std::vector<schedule::RankOrder> orders;
-  for (size_t channel = 0; channel < channels.size(); ++channel) {
-    schedule::RankOrder order = channels[channel].ring;
-    if (channel % 2 == 1) std::ranges::reverse(order);  // around which the family goes backwards
-    if (rooted(shape.collective)) std::rotate(order.begin(), std::ranges::find(order, shape.root), order.end());
-    orders.push_back(std::move(order));
-  }
+  std::vector<schedule::RankOrder> rings;
+  for (const JobChannel& channel : channels) rings.push_back(channel.ring);
   Shape positions = shape;
   positions.root = 0;
   const schedule::Schedule ring = GYRE_TRY(make("ring", positions));
-  return schedule::relayed(GYRE_TRY(schedule::renamed(ring, orders)), pairs_of(missing));
+  return schedule::relayed(GYRE_TRY(schedule::renamed(ring, along_rings(rings, positions, shape.root))), pairs_of(missing));
 }
 
 }  // namespace gyre::topo

@@ -34,6 +34,11 @@ struct JobChannel {
 Result<std::vector<JobChannel>> job_channels(std::span<const JobNode>, std::span<const LinkOverride> missing = {});
 uint64_t digest(std::span<const JobChannel>);
 
+/// Orders for schedule::renamed() of a schedule of such a shape of positions whose channels are rings, odd ones backwards: each goes along
+/// one of these rings; where there are more channels than rings, along them again the other way, and so on. `root` has the shape's root's
+/// place.
+std::vector<schedule::RankOrder> along_rings(std::span<const schedule::RankOrder>, const Shape&, Rank root);
+
 /// A schedule of the family `ring` or `tree` along these channels, through relays where links are missing. Error: invalid_argument for
 /// another family, or a shape of other ranks or channels; as schedule::relayed().
 Result<schedule::Schedule> along_channels(std::string_view family, const Shape&, std::span<const JobChannel>,

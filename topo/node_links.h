@@ -11,6 +11,8 @@ struct Rail {
   int nic = 0;            ///< a part of the topology
   int port = 0;           ///< of the NIC
   std::vector<int> near;  ///< the GPUs that go out by it
+
+  bool operator==(const Rail&) const = default;
 };
 
 /// GPUs are numbered from 0 in the order of the topology's parts.
@@ -28,6 +30,7 @@ struct NodeLinks {
     return direct[at(from, to)] > 0 || (switched[static_cast<size_t>(from)] > 0 && switched[static_cast<size_t>(to)] > 0);
   }
   bool reaches(int from, int to) const { return missing.empty() || !missing[at(from, to)]; }
+  bool operator==(const NodeLinks&) const = default;
 };
 
 /// Of all GPUs. A rail is a port that is some GPU's best way out, or one that is as good but left over; in the order of NICs and ports.

@@ -98,13 +98,14 @@ size_t most_connection_bytes(const Slots& slots) {
 
 size_t most_worker_bytes() { return shm_worker_bytes(); }
 
-Result<std::unique_ptr<Worker>> open_worker(const Device& device, Slots slots, const Config& config) {
+Result<std::unique_ptr<Worker>> open_worker(const Device& device, Slots slots, const Config& config,
+                                            [[maybe_unused]] std::span<const std::string> ports) {
   if (device.backend == "shm") return open_shm_worker(slots);
   if (device.backend == "loopback") return open_loopback_worker(slots);
   if (device.backend == "tcp") return open_tcp_worker(slots, std::chrono::seconds(*config.peer_timeout));
 #ifdef GYRE_HAVE_VERBS
   if (device.backend == "verbs") {
-    auto way = GYRE_TRY(every_verbs_port(NetFilter::from_environment()));
+    auto way = GYRE_TRY(every_verbs_port(NetFilter::from_environment(), ports));
     way.take(config);
     return open_verbs_worker(slots, way);
   }

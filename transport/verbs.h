@@ -43,9 +43,10 @@ struct VerbsGpuMemory {
 VerbsGpuMemory verbs_gpu_memory(const std::string& device, const std::string& sysfs = "/sys");
 /// By these devices, which verbs can use, in their order; a listener takes the first one's address.
 VerbsWay verbs_way(std::span<const NetDevice>);
-/// By all ports of this machine that verbs can use and the filter allows, 8 at most, in the order of their names, which is the peer's
-/// order too. The error says of each port why not.
-Result<VerbsWay> every_verbs_port(const NetFilter&);
+/// Of these the ones that are named, or all where none is; 8 at most, in the order of their names, which is the peer's order too.
+std::vector<NetDevice> narrowed(std::vector<NetDevice>, std::span<const std::string> ports);
+/// By all ports of this machine that verbs can use and the filter allows, narrowed. The error says of each port why not.
+Result<VerbsWay> every_verbs_port(const NetFilter&, std::span<const std::string> ports = {});
 
 /// Everything made from the worker must be destroyed before it. One thread at a time.
 Result<std::unique_ptr<Worker>> open_verbs_worker(Slots, const VerbsWay&);

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <cstring>
@@ -33,6 +34,9 @@ struct Driver {
   int (*copy)(uintptr_t, uintptr_t, size_t, cudaStream_t);         // cuMemcpyAsync
   int (*allocate)(uintptr_t*, size_t);                             // cuMemAlloc_v2
   int (*release)(uintptr_t);                                       // cuMemFree_v2
+  // Null where the driver has none.
+  int (*get_device)(int* device, int number);              // cuDeviceGet
+  int (*pci_address)(char* text, int length, int device);  // cuDeviceGetPCIBusId
 };
 std::atomic<const Driver*> driver{nullptr};
 
@@ -54,6 +58,8 @@ const Driver* open() {
                      find(library, "cuCtxPushCurrent_v2", found.push) && find(library, "cuCtxPopCurrent_v2", found.pop) &&
                      find(library, "cuMemcpyAsync", found.copy) && find(library, "cuMemAlloc_v2", found.allocate) &&
                      find(library, "cuMemFree_v2", found.release);
+  find(library, "cuDeviceGet", found.get_device);
+  find(library, "cuDeviceGetPCIBusId", found.pci_address);
   return whole ? &found : nullptr;
 }
 
@@ -78,6 +84,15 @@ int current_device() {
   const Driver* cuda = driver.load(std::memory_order_acquire);
   int device = 0;
   return cuda != nullptr && cuda->device(&device) == success ? device : 0;
+}
+
+std::string pci_address(int device) {
+  const Driver* cuda = driver.load(std::memory_order_acquire);
+  if (cuda == nullptr || cuda->get_device == nullptr || cuda->pci_address == nullptr) return {};
+  std::array<char, 32> text{};
+  int handle = 0;
+  const bool known = cuda->get_device(&handle, device) == success && cuda->pci_address(text.data(), text.size() - 1, handle) == success;
+  return known ? text.data() : "";
 }
 
 bool on_gpu(const void* memory) {

@@ -1,6 +1,8 @@
 // What CUDA's driver says of the program's memory and streams, where the program has loaded it. Nothing is loaded here; where there is no
 // driver, or GYRE_DEVICE=host, all memory is the host's and streams mean nothing.
 #pragma once
+#include <string>
+
 #include "base/config.h"
 #include "plugin/abi/nccl.h"
 
@@ -13,6 +15,8 @@ void look();
 bool present();
 /// That of this thread's context; 0: none.
 int current_device();
+/// "0000:1b:00.0", of this device; empty: nobody says.
+std::string pci_address(int device);
 /// The memory can be read by the device only.
 bool on_gpu(const void*);
 /// The device reaches it: its own memory, or the host's that is pinned.

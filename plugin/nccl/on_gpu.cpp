@@ -1,12 +1,34 @@
 #include "plugin/nccl/on_gpu.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "base/log.h"
 #include "plugin/nccl/cuda_driver.h"
+#include "topo/this_machine.h"
 
 namespace gyre::plugin::nccl {
+namespace {
+
+Result<topo::GpuRow> row_of(int device) {
+  const std::string said = cuda::pci_address(device);
+  const auto address = topo::parse_pci_address(said);
+  if (!address) return Error{Code::cuda, fmt::format("CUDA's driver says that device {} is at '{}'", device, said)};
+  return topo::gpu_row(GYRE_TRY(topo::this_machine()), *address);
+}
+
+// Nothing: its messages do without what could be known of their ways.
+std::optional<topo::GpuRow> where_it_is(int device, Rank rank) {
+  auto row = row_of(device);
+  if (row) return *std::move(row);
+  log::info("rank {} does not know where its GPU is: {}", rank, row.error().what);
+  return {};
+}
+
+}  // namespace
 
 Result<std::unique_ptr<OnGpu>> join_on_gpus(engine::Communicator& ranks, int device, const std::atomic<bool>* cancelled) {
   MakeOnGpu make;
@@ -22,7 +44,7 @@ Result<std::unique_ptr<OnGpu>> join_on_gpus(engine::Communicator& ranks, int dev
     if (cuda::present()) log::warn("rank {}: no collectives on GPU memory: rank {}: {}", ranks.rank(), without - all.begin(), *without);
     return std::unique_ptr<OnGpu>();
   }
-  auto second = GYRE_TRY(ranks.split(0, ranks.rank(), cancelled));
+  auto second = GYRE_TRY(ranks.split(0, ranks.rank(), cancelled, where_it_is(device, ranks.rank())));
   return make(std::move(second));
 }
 

@@ -66,11 +66,11 @@ TEST_CASE("ranks that are dealt to hosts in turn have what others have, but for 
   CHECK(leaders.instead == "");
   CHECK(leaders.shape.grid == std::vector{2, 2});
   CHECK(leaders.shape.root == 1);
-  CHECK(leaders.order == schedule::RankOrder{0, 2, 1, 3});
+  CHECK(leaders.orders == std::vector<schedule::RankOrder>{{0, 2, 1, 3}});
   CHECK(chosen({"GYRE_NUMERICS=ordered"}, "leaders").instead == "needs a grid {ranks of a node, nodes}");
-  CHECK(chosen({"GYRE_NUMERICS=ordered"}, "auto").order.empty());
+  CHECK(chosen({"GYRE_NUMERICS=ordered"}, "auto").orders.empty());
   const Choice given = chosen({"GYRE_GRID=2x2"}, "leaders");
-  CHECK(given.order.empty());
+  CHECK(given.orders.empty());
   CHECK(given.shape.root == 2);
 }
 

@@ -43,12 +43,19 @@ struct DeviceRank {
 };
 using DeviceBody = std::function<std::string(DeviceRank&)>;
 
-inline std::string on_device(engine::Communicator& host, const DeviceBody& body, Reach reach) {
+/// What a rank of so many says of its GPU; null: nothing.
+using RowOfRank = topo::GpuRow (*)(Rank rank, int ranks);
+
+inline std::string on_device(engine::Communicator& first, const DeviceBody& body, Reach reach, RowOfRank row_of) {
+  const auto row = row_of != nullptr ? std::optional(row_of(first.rank(), first.size())) : std::nullopt;
+  const auto split = row ? first.split(0, first.rank(), nullptr, row) : Result<std::unique_ptr<engine::Communicator>>(nullptr);
+  if (!split) return "split: " + split.error().what;
+  engine::Communicator& host = row ? **split : first;
   const auto gpu = TestDevice::open();
   UnreachableGpu unreachable(gpu->gpu());
   const bool reached = reach == Reach::all || (reach == Reach::some && host.rank() != 0);
   const auto stream = gpu->open_stream();
-  auto second = host.split(0, host.rank());
+  auto second = host.split(0, host.rank(), nullptr, row);
   if (!second) return "split: " + second.error().what;
   auto device = engine::DeviceCommunicator::create(*std::move(second), reached ? gpu->gpu() : unreachable);
   if (!device) return "create on the device: " + device.error().what;
@@ -61,10 +68,11 @@ inline std::string on_device(engine::Communicator& host, const DeviceBody& body,
 }
 
 /// Runs `body` on each of so many ranks, or as many as the device takes.
-inline std::string run_device_ranks(int wanted, const std::vector<std::string>& settings, const DeviceBody& body,
-                                    Reach reach = Reach::all) {
+inline std::string run_device_ranks(int wanted, const std::vector<std::string>& settings, const DeviceBody& body, Reach reach = Reach::all,
+                                    RowOfRank row_of = nullptr) {
   const int ranks = std::min(wanted, TestDevice::most_ranks());
-  const Words words = run_ranks(ranks, all_configured(settings), [&](engine::Communicator& host) { return on_device(host, body, reach); });
+  const Words words =
+      run_ranks(ranks, all_configured(settings), [&](engine::Communicator& host) { return on_device(host, body, reach, row_of); });
   std::string all;
   for (const std::string& word : words) all += word.empty() ? "" : word + "\n";
   return all;

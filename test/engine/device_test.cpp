@@ -5,6 +5,7 @@
 
 #include "test/catch.h"
 #include "test/engine/device_ranks.h"
+#include "test/engine/gpu_rows.h"
 #include "test/slow_builds.h"
 #include "test/text.h"
 #include "topo/algorithms.h"
@@ -186,4 +187,22 @@ TEST_CASE("long collectives of several streams take turns on one communicator", 
           if (!other->done_within(std::chrono::seconds(60))) return "a stream does not end";
           return std::all_of(sums.begin(), sums.end(), [](auto& sum) { return sum.all(4); }) ? "" : "a wrong sum";
         }) == "");
+}
+
+TEST_CASE("ranks that know where their GPUs are send along the links between these, on each channel its own, with the host's bits",
+          "[device]") {
+  for (const auto& [hand_off, reach] : std::span(test::every_way).last(2)) {
+    std::vector<std::string> rings = with("GYRE_ALGORITHM=ring");
+    rings.push_back("GYRE_CHANNELS=2");
+    for (const auto& configured : {rings, settings}) {
+      CHECK(run_device_ranks(
+                5, configured,
+                [hand_off = hand_off](DeviceRank& on) -> std::string {
+                  const Call call{Collective::all_reduce, 1000, DataType::float32, ReduceOp::sum, 0};
+                  const bool known = test::contains((*on.host.plan(call))->text(), " order=");
+                  return known || on.size() < 5 ? every_collective(on, hand_off, 2000) : "ranks have no order";
+                },
+                reach, [](Rank rank, int ranks) { return test::row_of_circle(rank, ranks, 2); }) == "");
+    }
+  }
 }

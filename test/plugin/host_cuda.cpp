@@ -13,6 +13,7 @@ namespace {
 std::mutex mutex;
 std::map<const std::byte*, size_t> memory;  // of the GPU's
 std::atomic<bool> there{false}, broken{false};
+std::string address;  // its PCI address, as CUDA's driver says
 
 bool known(const void* at) {
   const std::lock_guard lock(mutex);
@@ -34,6 +35,7 @@ HostCudaMemory::~HostCudaMemory() {
 
 void have_host_cuda(bool has) { there = has; }
 void break_host_gpu(bool breaks) { broken = breaks; }
+void place_host_gpu(std::string at) { address = std::move(at); }
 
 }  // namespace gyre::test
 
@@ -44,6 +46,7 @@ void look(const Config& /*config*/) {}
 void look() {}
 bool present() { return test::there; }
 int current_device() { return 0; }
+std::string pci_address(int /*device*/) { return test::address; }
 bool on_gpu(const void* at) { return test::there && test::known(at); }
 bool reaches(const void* at) { return on_gpu(at); }
 Status wait_for(cudaStream_t stream) {

@@ -1,6 +1,7 @@
 // CUDA as NCCL's interface needs it, of the host's threads (test/simt): streams, memory that only such a GPU reaches, and gyre's kernels
 // there.
 #pragma once
+#include <string>
 #include <vector>
 
 #include "plugin/abi/nccl.h"
@@ -41,5 +42,7 @@ class HostCudaMemory {
 void have_host_cuda(bool);
 /// Of that GPU, as the next communicators see it: another kernel of the process's can't be used.
 void break_host_gpu(bool);
+/// It is at this PCI address; by default the driver does not say. While there are no communicators.
+void place_host_gpu(std::string address);
 
 }  // namespace gyre::test

@@ -272,3 +272,17 @@ TEST_CASE("nccl on a GPU: ranks without one that works leave GPU memory refused,
         }) == "");
   test::break_host_gpu(false);
 }
+
+TEST_CASE("nccl on a GPU: where the GPU is decides no more than the ways of messages") {
+  const WithGpu gpu;
+  for (const char* address : {"0000:FE:1F.7", "on the desk"}) {  // this machine has no GPU there
+    test::place_host_gpu(address);
+    CHECK(run_nccl(2, [](ncclComm_t comm, int) -> std::string {
+            HostCudaStream stream;
+            Floats data(elements, 1);
+            NCCL_OK(ncclAllReduce(data.data(), data.data(), elements, ncclFloat32, ncclSum, comm, stream));
+            return stream.done() && data.all(2) ? "" : "a wrong sum";
+          }) == "");
+  }
+  test::place_host_gpu("");
+}

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "transport/verbs.h"
@@ -23,11 +24,16 @@ VerbsWay verbs_way(std::span<const NetDevice> devices) {
   return way;
 }
 
-Result<VerbsWay> every_verbs_port(const NetFilter& filter) {
-  auto devices = GYRE_TRY(find_net_devices(filter, NetUse::verbs));
+std::vector<NetDevice> narrowed(std::vector<NetDevice> devices, std::span<const std::string> ports) {
+  const auto named = [&](const NetDevice& device) { return std::ranges::find(ports, device.name) != ports.end(); };
+  if (std::ranges::any_of(devices, named)) std::erase_if(devices, std::not_fn(named));
   std::ranges::sort(devices, {}, [](const NetDevice& d) { return std::pair(d.name.size(), d.name); });
   if (devices.size() > verbs::max_rails) devices.resize(verbs::max_rails);
-  return verbs_way(devices);
+  return devices;
+}
+
+Result<VerbsWay> every_verbs_port(const NetFilter& filter, std::span<const std::string> ports) {
+  return verbs_way(narrowed(GYRE_TRY(find_net_devices(filter, NetUse::verbs)), ports));
 }
 
 }  // namespace gyre::transport

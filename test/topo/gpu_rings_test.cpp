@@ -1,0 +1,210 @@
+// Rings over the ranks of jobs on machines that are not here.
+#include "topo/gpu_rings.h"
+
+#include <algorithm>
+#include <map>
+
+#include "test/catch.h"
+#include "test/topo/fake_machine.h"
+#include "topo/discover.h"
+#include "topo/job_channels.h"
+
+using namespace gyre;
+using namespace gyre::topo;
+using schedule::RankOrder;
+using test::FakeMachine;
+
+namespace {
+
+/// The rows of all GPUs of a machine, by address.
+std::vector<GpuRow> rows_of(const FakeMachine& machine, const std::vector<DriverGpu>& driver = {}) {
+  const auto topology = *discover(machine.root(), driver);
+  std::vector<GpuRow> rows;
+  for (const int gpu : topology.all<Gpu>()) rows.push_back(*gpu_row(topology, topology.parts[static_cast<size_t>(gpu)].pci->address));
+  return rows;
+}
+
+std::vector<GpuRow> dgx_rows(int nvlinks) {
+  const FakeMachine machine;
+  test::make_dgx(machine);
+  std::vector<DriverGpu> driver;
+  for (int gpu = 0; gpu < 8; ++gpu) {
+    driver.push_back({*parse_pci_address("0000:" + std::to_string(10 * gpu + 13) + ":00.0"), {}});
+    if (nvlinks > 0) driver.back().gpu.nvlinks = {{std::nullopt, pci_nvswitch, nvlinks}};
+  }
+  return rows_of(machine, driver);
+}
+
+/// Two sockets, on each two switches with two GPUs, and a port at the first; with an NVLink from each GPU to the one so many further, and
+/// back.
+std::vector<GpuRow> box_rows(size_t nvlink_to = 0) {
+  const FakeMachine machine;
+  machine.x86();
+  machine.numa(0, "0f"), machine.numa(1, "f0");
+  for (int i = 0; i < 4; ++i) {
+    const std::string bus = std::to_string(10 + 10 * i), socket = std::to_string(i / 2);
+    const std::string upper = "0000:" + bus + "/0000:" + bus + ":01.0/0000:" + std::to_string(11 + 10 * i) + ":00.0";
+    machine.bridge("0000:" + bus + "/0000:" + bus + ":01.0", i / 2);
+    machine.bridge(upper, i / 2);
+    for (int below = 0; below < 2; ++below) {
+      const std::string lower = upper + "/0000:" + std::to_string(12 + 10 * i) + ":0" + std::to_string(below) + ".0";
+      machine.bridge(lower, i / 2);
+      machine.gpu(lower + "/0000:" + std::to_string(13 + 10 * i + below) + ":00.0", i / 2);
+    }
+  }
+  machine.rdma(machine.nic("0000:60/0000:60:00.0", 0), "mlx5_0", "400 Gb/sec (4X NDR)");
+  std::vector<DriverGpu> driver;
+  for (const char* bus : {"13", "14", "23", "24", "33", "34", "43", "44"})
+    driver.push_back({*parse_pci_address("0000:" + std::string(bus) + ":00.0"), {}});
+  for (size_t gpu = 0; nvlink_to != 0 && gpu < 8; ++gpu) driver[gpu].gpu.nvlinks = {{driver[(gpu + nvlink_to) % 8].address, pci_gpu, 1}};
+  return rows_of(machine, driver);
+}
+
+/// GPUs and an interface side by side, as clouds show them.
+std::vector<GpuRow> flat_rows() {
+  const FakeMachine machine;
+  machine.x86();
+  machine.numa(0, "ff");
+  for (int i = 0; i < 4; ++i) machine.gpu("0000:00/0000:00:0" + std::to_string(4 + i) + ".0", 0);
+  machine.interface(machine.pci("0000:00/0000:00:03.0", {"0x020000", "0x1d0f", 0, "", 0, 0}), "ens3", "100000");
+  return rows_of(machine);
+}
+
+/// Ranks that are dealt to hosts in turn, and there to GPUs in the order given.
+std::vector<GpuRank> dealt(const std::vector<GpuRow>& rows, int hosts, const std::vector<size_t>& gpus) {
+  static constexpr const char* names[] = {"a", "b", "c", "d"};
+  std::vector<GpuRank> ranks;
+  for (const size_t gpu : gpus) {
+    for (int host = 0; host < hosts; ++host) ranks.push_back({names[host], rows[gpu]});
+  }
+  return ranks;
+}
+
+/// The addresses that a ring passes.
+std::vector<std::string> gpus_along(const RankOrder& ring, const std::vector<GpuRank>& ranks) {
+  std::vector<std::string> out;
+  for (const Rank rank : ring) out.push_back(ranks[static_cast<size_t>(rank)].gpu.gpu);
+  return out;
+}
+
+size_t hops(const RankOrder& ring, auto counts) {
+  size_t found = 0;
+  for (size_t i = 0; i < ring.size(); ++i) found += counts(ring[i], ring[(i + 1) % ring.size()]);
+  return found;
+}
+
+/// Hops at that distance, by what the ranks' rows say.
+size_t hops_at(const RankOrder& ring, const std::vector<GpuRank>& ranks, Distance distance) {
+  return hops(ring, [&](Rank from, Rank to) {
+    const GpuRow &row = ranks[static_cast<size_t>(from)].gpu, &next = ranks[static_cast<size_t>(to)].gpu;
+    const auto other = std::ranges::find(row.others, next.gpu, &GpuRow::Other::gpu);
+    return other != row.others.end() && other->distance == distance;
+  });
+}
+
+size_t hops_between_hosts(const RankOrder& ring, const std::vector<GpuRank>& ranks) {
+  return hops(ring, [&](Rank from, Rank to) { return ranks[static_cast<size_t>(from)].host != ranks[static_cast<size_t>(to)].host; });
+}
+
+}  // namespace
+
+TEST_CASE("however ranks are dealt to GPUs, a ring stays below a switch, then at a socket, as long as it can") {
+  const auto rows = box_rows();
+  REQUIRE(rows.size() == 8);
+  for (const std::vector<size_t>& gpus :
+       {std::vector<size_t>{0, 1, 2, 3, 4, 5, 6, 7}, {0, 4, 1, 5, 2, 6, 3, 7}, {7, 2, 5, 0, 3, 6, 1, 4}}) {
+    const auto ranks = dealt(rows, 1, gpus);
+    const auto found = *gpu_rings(ranks);
+    REQUIRE(found.rings.size() == 1);
+    CHECK(hops_at(found.rings[0], ranks, Distance::one_switch) == 4);
+    CHECK(hops_at(found.rings[0], ranks, Distance::system) == 2);
+    CHECK(gpus_along(found.rings[0], ranks) ==
+          gpus_along(gpu_rings(dealt(rows, 1, {0, 1, 2, 3, 4, 5, 6, 7}))->rings[0], dealt(rows, 1, {0, 1, 2, 3, 4, 5, 6, 7})));
+  }
+}
+
+TEST_CASE("the order changes with the machine") {
+  const std::vector<size_t> gpus{0, 1, 2, 3, 4, 5, 6, 7};
+  const auto box = gpu_rings(dealt(box_rows(), 1, gpus)), linked = gpu_rings(dealt(box_rows(3), 1, gpus));
+  CHECK(box->rings == std::vector<RankOrder>{{0, 1, 2, 3, 4, 5, 6, 7}});
+  CHECK(linked->rings == std::vector<RankOrder>{{0, 3, 6, 1, 4, 7, 2, 5}, {5, 2, 7, 4, 1, 6, 3, 0}});
+  CHECK(box->digest != linked->digest);
+  CHECK(gpu_rings(dealt(dgx_rows(18), 1, gpus))->rings.size() == 18);  // each of the NVLinks to switches once each way
+  CHECK(gpu_rings(dealt(flat_rows(), 1, {3, 2, 1, 0}))->rings == std::vector<RankOrder>{{3, 2, 1, 0}});
+}
+
+TEST_CASE("between hosts there is a ring for each port near a GPU, which leaves each host once") {
+  const auto rows = dgx_rows(18);
+  for (const int hosts : {2, 3}) {
+    const auto ranks = dealt(rows, hosts, {3, 1, 4, 0, 5, 2, 6, 7});
+    const auto found = *gpu_rings(ranks);
+    REQUIRE(found.rings.size() == 8);
+    for (const RankOrder& ring : found.rings) {
+      CHECK(hops_between_hosts(ring, ranks) == static_cast<size_t>(hosts));
+      RankOrder sorted = ring;
+      std::ranges::sort(sorted);
+      for (size_t rank = 0; rank < sorted.size(); ++rank) CHECK(sorted[rank] == static_cast<Rank>(rank));
+      CHECK(ranks[static_cast<size_t>(ring[0])].host == "a");
+    }
+  }
+}
+
+TEST_CASE("ranks that share a GPU follow each other, and take no NVLinks between them") {
+  const auto rows = dgx_rows(2);
+  const auto ranks = dealt(rows, 1, {0, 1, 0, 1, 0});
+  const auto found = *gpu_rings(ranks);
+  REQUIRE(found.rings.size() == 2);
+  CHECK(found.rings[0] == RankOrder{0, 2, 4, 1, 3});
+  const auto alone = *gpu_rings(dealt(rows, 1, {3, 3, 3}));
+  REQUIRE(alone.rings.size() == 1);
+  CHECK(alone.rings[0] == RankOrder{0, 1, 2});
+}
+
+TEST_CASE("hosts may have different numbers of ranks, and GPUs that others' rows do not have") {
+  const auto rows = dgx_rows(18);
+  std::vector<GpuRank> ranks = dealt(rows, 2, {0, 1, 2});
+  ranks.push_back({"b", rows[3]});
+  ranks.push_back({"c", {"0000:01:00.0", 0, {}, {"eth0"}}});
+  ranks.push_back({"c", {"0000:02:00.0", 0, {}, {}}});
+  const auto found = *gpu_rings(ranks);
+  REQUIRE(found.rings.size() == 1);  // of the host that has but one port
+  CHECK(hops_between_hosts(found.rings[0], ranks) == 3);
+}
+
+TEST_CASE("the ports of a host are those near GPUs that have ranks, in the order of their names") {
+  const auto rows = dgx_rows(18);
+  const auto ranks = dealt(rows, 2, {6, 1});
+  CHECK(rails_of(ranks, "b") == std::vector<std::string>{"mlx5_1:1", "mlx5_6:1"});
+  CHECK(rails_of(ranks, "c").empty());
+  std::vector<GpuRank> ten{{"a", {"x", 0, {}, {"mlx5_10:1", "mlx5_9:1"}}}};
+  CHECK(rails_of(ten, "a") == std::vector<std::string>{"mlx5_9:1", "mlx5_10:1"});
+  CHECK(rails_of(dealt(box_rows(), 1, {0, 7}), "a") == std::vector<std::string>{"mlx5_0:1"});
+}
+
+TEST_CASE("nobody has no rings, and odd rows do no harm") {
+  CHECK_FALSE(gpu_rings({}));
+  const std::vector<GpuRank> odd{{"a", {"x", 7, {{"x", Distance::same, 9}, {"y", Distance::same, 3}, {"y", Distance::system, 1}}, {""}}},
+                                 {"a", {"y", 1 << 20, {}, {"", ""}}}};
+  const auto found = gpu_rings(odd);
+  REQUIRE(found);
+  for (const RankOrder& ring : found->rings) CHECK(ring.size() == 2);
+}
+
+TEST_CASE("channels beyond the rings go along these the other way, and a root keeps its place on all") {
+  const std::vector<RankOrder> rings{{0, 1, 2, 3}, {0, 2, 1, 3}};
+  const auto orders = along_rings(rings, {Collective::all_reduce, 4, 4, 0, {}}, 0);
+  CHECK(orders == std::vector<RankOrder>{{0, 1, 2, 3}, {3, 1, 2, 0}, {3, 2, 1, 0}, {0, 2, 1, 3}});
+  CHECK(along_rings(std::span(rings).first(1), {Collective::all_reduce, 4, 2, 0, {}}, 0) == std::vector<RankOrder>{rings[0], rings[0]});
+  for (const RankOrder& order : along_rings(rings, {Collective::broadcast, 4, 4, 2, {}}, 1)) CHECK(order[2] == 1);
+}
+
+TEST_CASE("many hosts have their rings soon, also where each must be searched") {
+  const auto rows = box_rows();
+  std::vector<std::string> names;
+  for (int host = 0; host < 512; ++host) names.push_back("host" + std::to_string(host));
+  std::vector<GpuRank> ranks;
+  for (const std::string& name : names) {
+    for (const GpuRow& row : rows) ranks.push_back({name, row});
+  }
+  CHECK(gpu_rings(ranks)->rings[0].size() == 4096);
+}

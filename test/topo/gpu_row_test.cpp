@@ -1,0 +1,68 @@
+// What ranks say of their GPUs: of machines that are not here, and as texts.
+#include "topo/gpu_row.h"
+
+#include "test/catch.h"
+#include "test/text.h"
+#include "test/topo/fake_machine.h"
+#include "topo/discover.h"
+
+using namespace gyre;
+using namespace gyre::topo;
+using test::error_of;
+using test::FakeMachine;
+
+namespace {
+
+GpuRow row_at(const Topology& topology, const std::string& address) { return *gpu_row(topology, *parse_pci_address(address)); }
+
+}  // namespace
+
+TEST_CASE("a rank knows how far its GPU is from the others, and the port beside it") {
+  const FakeMachine machine;
+  test::make_dgx(machine);
+  const auto topology = *discover(machine.root());
+  const GpuRow row = row_at(topology, "0000:33:00.0");
+  CHECK(row.gpu == "0000:33:00.0");
+  REQUIRE(row.others.size() == 7);
+  CHECK(row.others[0] == GpuRow::Other{"0000:13:00.0", Distance::host_bridge, 0});
+  CHECK(row.others[6] == GpuRow::Other{"0000:83:00.0", Distance::system, 0});
+  CHECK(row.rails == std::vector<std::string>{"mlx5_2:1"});
+  CHECK(error_of(gpu_row(topology, *parse_pci_address("0000:01:00.0"))) == "this machine shows no GPU at 0000:01:00.0");
+}
+
+TEST_CASE("and the NVLinks between them") {
+  const FakeMachine machine;
+  test::make_dgx(machine);
+  DriverGpu one{*parse_pci_address("0000:13:00.0"), {}}, two{*parse_pci_address("0000:23:00.0"), {}};
+  one.gpu.nvlinks = {{two.address, pci_gpu, 2}, {std::nullopt, pci_nvswitch, 4}};
+  const auto topology = *discover(machine.root(), std::vector{one, two});
+  CHECK(row_at(topology, "0000:13:00.0").switched == 4);
+  CHECK(row_at(topology, "0000:13:00.0").others[0].direct == 2);
+  CHECK(row_at(topology, "0000:23:00.0").others[0].direct == 2);
+  CHECK(row_at(topology, "0000:23:00.0").switched == 0);
+}
+
+TEST_CASE("a row is the same after it was a text") {
+  const GpuRow row{"0000:13:00.0", 18, {{"0000:23:00.0", Distance::host_bridge, 2}}, {"mlx5_0:1", "eth\"0"}};
+  const auto read = parse_gpu_row(text(row));
+  INFO(error_of(read));
+  REQUIRE(read);
+  CHECK(*read == row);
+  const auto odd = parse_gpu_row(text(GpuRow{"\xff", 0, {}, {}}));  // no network has more than its name wrong
+  CHECK(odd);
+}
+
+TEST_CASE("texts that are no rows are errors that say what is wrong") {
+  const auto said = [](const std::string& text) { return error_of(parse_gpu_row(text)); };
+  for (const char* junk : {"", "{", "[]", "7", "null", "\xff\xfe"}) CHECK(said(junk) == "what a rank says of its GPU: must be an object");
+  CHECK(said("{}") == "what a rank says of its GPU: gpu: is missing");
+  CHECK(said(R"({"gpu":1})") == "what a rank says of its GPU: gpu = 1: must be a text");
+  CHECK(said(R"({"gpu":"a","switched":-1})") == "what a rank says of its GPU: switched = -1: must be from 0 to 1048576");
+  CHECK(said(R"({"gpu":"a","switched":0,"others":{},"rails":[]})") ==
+        "what a rank says of its GPU: others = {}: must be a list of at most 4096");
+  CHECK(said(R"({"gpu":"a","switched":0,"others":[1],"rails":[]})") == "what a rank says of its GPU: others: must be an object");
+  CHECK(said(R"({"gpu":"a","switched":0,"others":[{"gpu":"b","distance":5,"direct":0}],"rails":[]})") ==
+        "what a rank says of its GPU: others.distance = 5: is none");
+  CHECK(said(R"({"gpu":"a","switched":0,"others":[],"rails":[3]})") == "what a rank says of its GPU: rails = [3]: must be names");
+  CHECK(said(R"({"gpu":"a","mood":"good"})").find("mood = \"good\": unknown") != std::string::npos);
+}

@@ -1,0 +1,38 @@
+// By which ports a worker goes.
+#include <fmt/format.h>
+
+#include "test/catch.h"
+#include "transport/verbs.h"
+
+using namespace gyre;
+using namespace gyre::transport;
+
+namespace {
+
+std::string ports(const std::vector<std::string>& devices, const std::vector<std::string>& named) {
+  std::vector<NetDevice> all(devices.size());
+  for (size_t i = 0; i < devices.size(); ++i) all[i].name = devices[i];
+  std::string out;
+  for (const VerbsPort& port : verbs_way(narrowed(all, named)).ports) out += fmt::format("{}:{} ", port.device, port.number);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("of several ports those that are named are gone by, in the order of names, of others none") {
+  const std::vector<std::string> all{"mlx5_10:1", "mlx5_2:2", "mlx5_0:1", "mlx5_2:1"};
+  CHECK(ports(all, {}) == "mlx5_0:1 mlx5_2:1 mlx5_2:2 mlx5_10:1 ");
+  CHECK(ports(all, {"mlx5_10:1", "mlx5_2:1", "eth0", "mlx5_7:1"}) == "mlx5_2:1 mlx5_10:1 ");
+}
+
+TEST_CASE("where none of those that are named can be used, or may be by NCCL's filter, all are") {
+  CHECK(ports({"mlx5_8:1", "mlx5_9:1"}, {"mlx5_0:1", "mlx5_1:1"}) == "mlx5_8:1 mlx5_9:1 ");
+  CHECK(ports({}, {"mlx5_0:1"}).empty());
+}
+
+TEST_CASE("at most eight, of those that are named") {
+  std::vector<std::string> all, late;
+  for (int i = 0; i < 20; ++i) (i < 10 ? all : late).push_back(fmt::format("mlx5_{}:1", i));
+  all.insert(all.end(), late.begin(), late.end());
+  CHECK(ports(all, late) == "mlx5_10:1 mlx5_11:1 mlx5_12:1 mlx5_13:1 mlx5_14:1 mlx5_15:1 mlx5_16:1 mlx5_17:1 ");
+}

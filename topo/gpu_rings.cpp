@@ -1,0 +1,113 @@
+#include "topo/gpu_rings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "base/hash.h"
+#include "topo/job_channels.h"
+
+namespace gyre::topo {
+namespace {
+
+/// A host's GPUs that have ranks, in the order of their names, which follows from nothing but the machine.
+struct HostGpus {
+  std::string_view host;
+  std::map<std::string_view, std::vector<Rank>> ranks;
+  std::vector<const GpuRow*> rows;
+
+  /// Which one it is; -1: it has no ranks.
+  int number(std::string_view gpu) const {
+    const auto found = ranks.find(gpu);
+    return found == ranks.end() ? -1 : static_cast<int>(std::distance(ranks.begin(), found));
+  }
+};
+
+std::vector<HostGpus> hosts_of(std::span<const GpuRank> all) {
+  std::vector<HostGpus> hosts;
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    auto host = std::ranges::find(hosts, all[rank].host, &HostGpus::host);
+    if (host == hosts.end()) host = hosts.insert(hosts.end(), HostGpus{all[rank].host, {}, {}});
+    host->ranks[all[rank].gpu.gpu].push_back(static_cast<Rank>(rank));
+    host->rows.push_back(&all[rank].gpu);
+  }
+  return hosts;
+}
+
+using ByName = std::map<std::pair<size_t, std::string_view>, std::set<int>>;  // by length and name: mlx5_2 before mlx5_10
+
+ByName rails_near(const HostGpus& host) {
+  ByName rails;
+  for (const GpuRow* row : host.rows) {
+    for (const std::string& rail : row->rails) rails[{rail.size(), rail}].insert(host.number(row->gpu));
+  }
+  return rails;
+}
+
+// Of two GPUs either may be the one that knows, in containers that show each other less.
+NodeLinks links_of(const HostGpus& host) {
+  NodeLinks links;
+  links.gpus = static_cast<int>(host.ranks.size());
+  const size_t gpus = host.ranks.size();
+  links.switched.assign(gpus, 0);
+  links.direct.assign(gpus * gpus, 0);
+  links.distance.assign(gpus * gpus, Distance::system);
+  for (const GpuRow* row : host.rows) {
+    const int own = host.number(row->gpu);
+    int& switched = links.switched[static_cast<size_t>(own)];
+    switched = std::max(switched, row->switched);
+    links.distance[links.at(own, own)] = Distance::same;
+    for (const GpuRow::Other& other : row->others) {
+      const int to = host.number(other.gpu);
+      if (to < 0 || to == own) continue;
+      for (const size_t at : {links.at(own, to), links.at(to, own)}) {
+        links.distance[at] = std::min(links.distance[at], other.distance);
+        links.direct[at] = std::max(links.direct[at], other.direct);
+      }
+    }
+  }
+  for (const auto& [name, near] : rails_near(host))
+    links.rails.push_back({static_cast<int>(links.rails.size()), 0, {near.begin(), near.end()}});
+  return links;
+}
+
+}  // namespace
+
+Result<GpuRings> gpu_rings(std::span<const GpuRank> all) {
+  std::vector<JobNode> nodes;
+  std::vector<std::vector<Rank>> sharing;  // [GPU of the job]
+  for (const HostGpus& host : hosts_of(all)) {
+    nodes.push_back({links_of(host), {}});
+    for (const auto& [name, ranks] : host.ranks) {
+      nodes.back().ranks.push_back(static_cast<Rank>(sharing.size()));
+      sharing.push_back(ranks);
+    }
+  }
+  const std::vector<JobChannel> channels = GYRE_TRY(job_channels(nodes));
+  GpuRings out;
+  std::string text = fmt::format("{:016x}", digest(channels));
+  for (const JobChannel& channel : channels) {
+    schedule::RankOrder& ring = out.rings.emplace_back();
+    for (const Rank gpu : channel.ring) {
+      const auto& ranks = sharing[static_cast<size_t>(gpu)];
+      ring.insert(ring.end(), ranks.begin(), ranks.end());
+    }
+    text += fmt::format("\n{}", fmt::join(ring, " "));
+  }
+  out.digest = mix(fnv1a(text));
+  return out;
+}
+
+std::vector<std::string> rails_of(std::span<const GpuRank> all, std::string_view host) {
+  std::vector<std::string> names;
+  for (const HostGpus& there : hosts_of(all)) {
+    if (there.host != host) continue;
+    for (const auto& [name, near] : rails_near(there)) names.emplace_back(name.second);
+  }
+  return names;
+}
+
+}  // namespace gyre::topo

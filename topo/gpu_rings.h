@@ -1,0 +1,30 @@
+// The rings of a job's channels over ranks that each have a GPU: from one GPU to the next as job_channels.h goes, and on a GPU that several
+// ranks share from one of these to the next. A pure function of what all ranks say: all of them have the same rings.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "schedule/renamed.h"
+#include "topo/gpu_row.h"
+
+namespace gyre::topo {
+
+struct GpuRank {
+  std::string_view host;
+  GpuRow gpu;
+};
+
+struct GpuRings {
+  std::vector<schedule::RankOrder> rings;  ///< of each channel; a host's ranks follow each other, hosts in the order of their first ranks
+  uint64_t digest = 0;                     ///< of the channels over GPUs, and of who is on which
+};
+
+/// By rank. Error: as job_channels().
+Result<GpuRings> gpu_rings(std::span<const GpuRank>);
+/// The ports near GPUs that have ranks on this host, in the order of their names: the shorter first.
+std::vector<std::string> rails_of(std::span<const GpuRank>, std::string_view host);
+
+}  // namespace gyre::topo

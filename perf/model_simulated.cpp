@@ -67,22 +67,25 @@ Status simulate_choices(const ModelCommand& command, topo::Query query) {
   query.shape_channels = 1;  // as the engine has it, which drives all channels with one thread
   topo::Profiles profiles;
   Times times;
-  fmt::print("{:>12} {:<30} {:>12} {:>14} {:>14} {:>7}  {}\n", "# size (B)", "algorithm", "time (us)", "simulated (us)", "best (us)",
-             "regret", "of");
-  for (size_t bytes = command.min_bytes;; bytes *= command.step_factor) {
+  const auto play = [&](size_t bytes, bool shown) -> Status {
     query.block_bytes = block_bytes(query, bytes);
     const topo::Choice choice = topo::choose(query, profiles);
     if (choice.best() == nullptr) return Error{Code::invalid_argument, "no algorithm can run:\n" + topo::explain(query, choice)};
     const auto played = simulated(query, choice);
-    if (played) {
-      print_row(bytes, choice, *played);
-      times.add(bytes, *played);
-    } else if (played.error().code == Code::invalid_argument) {
-      fmt::print("{:>12} {}\n", bytes, played.error().what);
-    } else {
-      return played.error();
-    }
+    if (!played && played.error().code != Code::invalid_argument) return played.error();
+    if (played) times.add(bytes, *played);
+    if (shown && played) print_row(bytes, choice, *played);
+    if (shown && !played) fmt::print("{:>12} {}\n", bytes, played.error().what);
+    return {};
+  };
+  fmt::print("{:>12} {:<30} {:>12} {:>14} {:>14} {:>7}  {}\n", "# size (B)", "algorithm", "time (us)", "simulated (us)", "best (us)",
+             "regret", "of");
+  for (size_t bytes = command.min_bytes;; bytes *= command.step_factor) {
+    GYRE_TRY(play(bytes, true));
     if (bytes > command.max_bytes / command.step_factor) break;
+    if (command.file.empty()) continue;
+    const size_t quarter = (bytes * command.step_factor - bytes) / 4;  // how near the price is jumps with the number of slices
+    for (size_t i = 1; i <= 3 && quarter > 0; ++i) GYRE_TRY(play(bytes + i * quarter, false));
   }
   if (command.file.empty()) return {};
   if (times.empty()) return Error{Code::invalid_argument, fmt::format("-o {}: nothing could be simulated", command.file)};

@@ -42,35 +42,54 @@ int processors() {
 // Enough calls to be timed, and no more: the same number on every rank.
 int calls(size_t bytes) { return static_cast<int>(std::clamp<size_t>((8 << 20) / std::max<size_t>(bytes, 8 << 10), 2, 1000)); }
 
+// Of one size: a sample of each candidate, without times.
+struct Size {
+  Case call;
+  Place place;
+  std::vector<Sample> samples;
+};
+
+Status time_all(engine::Communicator& communicator, const std::vector<Candidate>& candidates, Size& size) {
+  TimeLimit unlimited;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    communicator.prefer(candidates[i]);
+    Measured measured;
+    GYRE_TRY(time(std::array{Lane{&communicator, size.place}}, size.call, {.warmup = 1, .iterations = calls(size.call.bytes())}, unlimited,
+                  measured));
+    size.samples[i].us.push_back(measured.time_us);
+  }
+  return {};
+}
+
+void print_best(const Size& size) {
+  const Sample& best = *std::ranges::min_element(size.samples, {}, [](const Sample& s) { return s.median_us(); });
+  fmt::print("{:>12} bytes: {} {:.2f} us\n", size.call.bytes(), best.family, best.median_us());
+}
+
 Status take(engine::Communicator& communicator, const MeasureCommand& command, int shared, std::vector<Sample>& samples) {
   const int ranks = communicator.size();
   const auto all = candidates(ranks);
-  const auto sizes = GYRE_TRY(sizes_of(command.sizes));
-  const SweepBuffer input = GYRE_TRY(SweepBuffer::allocate(sizes.back() + guard_bytes));
-  const SweepBuffer output = GYRE_TRY(SweepBuffer::allocate(sizes.back() + guard_bytes));
-  TimeLimit unlimited;
-  for (const size_t bytes : sizes) {
-    const Case c = case_of(benchmark_of(Collective::all_reduce), ranks, bytes, DataType::float32, ReduceOp::sum, 0);
-    const Place place = out_of_place(c, communicator.rank(), input.data(), output.data());
-    std::vector<Sample> here;
-    here.reserve(all.size());
+  const auto bytes = GYRE_TRY(sizes_of(command.sizes));
+  const SweepBuffer input = GYRE_TRY(SweepBuffer::allocate(bytes.back() + guard_bytes));
+  const SweepBuffer output = GYRE_TRY(SweepBuffer::allocate(bytes.back() + guard_bytes));
+  std::vector<Size> sizes;
+  for (const size_t each : bytes) {
+    const Case c = case_of(benchmark_of(Collective::all_reduce), ranks, each, DataType::float32, ReduceOp::sum, 0);
+    sizes.push_back({c, out_of_place(c, communicator.rank(), input.data(), output.data()), {}});
     for (const Candidate& candidate : all) {
-      here.push_back({ranks, command.transport, std::min(shared, ranks), candidate.algorithm, candidate.grid, c.bytes(), {}});
+      sizes.back().samples.push_back(
+          {ranks, command.transport, std::min(shared, ranks), candidate.algorithm, candidate.grid, c.bytes(), {}});
     }
-    for (int round = 0; round < command.rounds; ++round) {
-      for (size_t i = 0; i < all.size(); ++i) {  // rounds of all, so that what disturbs the machine for a while disturbs all alike
-        communicator.prefer(all[i]);
-        Measured measured;
-        GYRE_TRY(time(std::array{Lane{&communicator, place}}, c, {.warmup = 1, .iterations = calls(c.bytes())}, unlimited, measured));
-        here[i].us.push_back(measured.time_us);
-      }
-    }
-    if (communicator.rank() == 0) {
-      const auto best = std::min_element(here.begin(), here.end(), [](auto& a, auto& b) { return a.median_us() < b.median_us(); });
-      fmt::print("{:>12} bytes: {} {:.2f} us\n", c.bytes(), best->family, best->median_us());
-      std::fflush(stdout);
-    }
-    samples.insert(samples.end(), here.begin(), here.end());
+  }
+  // Rounds of all, so that what is different with the machine for a while is so for all candidates, and for all sizes.
+  for (int round = 0; round < command.rounds; ++round) {
+    for (Size& size : sizes) GYRE_TRY(time_all(communicator, all, size));
+    if (communicator.rank() == 0) fmt::print("round {} of {}\n", round + 1, command.rounds);
+    std::fflush(stdout);
+  }
+  for (Size& size : sizes) {
+    if (communicator.rank() == 0) print_best(size);
+    samples.insert(samples.end(), size.samples.begin(), size.samples.end());
   }
   return {};
 }

@@ -9,11 +9,16 @@ namespace {
 
 constexpr double per_us = 1e6;
 constexpr size_t most_sizes = 1024;
+constexpr uint64_t most_bytes = uint64_t{1} << 60;
 
 Result<std::vector<double>> sizes(const JsonObject& from) {
-  const auto count = from.value().contains("bytes") ? from.value()["bytes"].size() : 0;
-  if (count < 1 || count > most_sizes) return from.wrong("bytes", fmt::format("must be 1 to {} sizes", most_sizes));
-  std::vector<double> out = GYRE_TRY(from.numbers("bytes", count, 1));
+  if (!from.value().contains("bytes")) return from.wrong("bytes", "is missing");
+  const nlohmann::json& given = from.value()["bytes"];
+  const auto right = [](const nlohmann::json& n) { return n.is_number_unsigned() && n.get<uint64_t>() <= most_bytes; };
+  if (!given.is_array() || given.empty() || given.size() > most_sizes || !std::ranges::all_of(given, right))
+    return from.wrong("bytes", fmt::format("must be 1 to {} whole numbers up to 2^60", most_sizes));
+  std::vector<double> out;
+  for (const nlohmann::json& n : given) out.push_back(n.get<double>());
   if (std::ranges::adjacent_find(out, std::greater_equal()) != out.end()) return from.wrong("bytes", "must rise");
   return out;
 }
@@ -52,19 +57,19 @@ Result<std::vector<Measured>> parse_measured(const JsonObject& machine, const st
   return all;
 }
 
-std::optional<double> measured_seconds(std::span<const Measured> all, std::string_view family, const Shape& shape, int per_node,
-                                       double block_bytes) {
+std::optional<MeasuredBeside> measured_beside(std::span<const Measured> all, std::string_view family, const Shape& shape, int per_node,
+                                              double block_bytes) {
   const auto of = std::ranges::find_if(
       all, [&](const Measured& m) { return m.collective == shape.collective && m.ranks == shape.ranks && m.per_node == per_node; });
   if (of == all.end()) return {};
   const auto found = std::ranges::find_if(of->times, [&](const MeasuredTimes& t) { return t.family == family && t.grid == shape.grid; });
   if (found == of->times.end()) return {};
   const std::vector<double>&bytes = of->bytes, &seconds = found->seconds;
-  const auto above = static_cast<size_t>(std::ranges::lower_bound(bytes, block_bytes) - bytes.begin());
-  if (above == 0) return seconds.front();
-  if (above == bytes.size()) return bytes.back() > 0 ? seconds.back() * (block_bytes / bytes.back()) : seconds.back();
-  const double part = (block_bytes - bytes[above - 1]) / (bytes[above] - bytes[above - 1]);
-  return seconds[above - 1] + part * (seconds[above] - seconds[above - 1]);
+  const auto not_less = static_cast<size_t>(std::ranges::lower_bound(bytes, block_bytes) - bytes.begin());
+  const size_t above = std::min(not_less, bytes.size() - 1);
+  const size_t below = not_less == above && above > 0 ? above - 1 : above;
+  const double part = below == above ? 0 : (block_bytes - bytes[below]) / (bytes[above] - bytes[below]);
+  return MeasuredBeside{{bytes[below], bytes[above]}, {seconds[below], seconds[above]}, part};
 }
 
 }  // namespace gyre::topo

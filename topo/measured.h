@@ -33,9 +33,15 @@ struct Measured {
 /// Of a file of constants. Error: what is wrong, with the key.
 Result<std::vector<Measured>> parse_measured(const JsonObject& machine, const std::string& key);
 
-/// Seconds for blocks of so many bytes: on a straight line between the two sizes beside it, which is what more bytes cost; those of the
-/// least size below it, and of the largest, by bytes, above. Nothing: the algorithm was not measured. Only sums, products and quotients
-/// of doubles, as prices.
-std::optional<double> measured_seconds(std::span<const Measured>, std::string_view family, const Shape&, int per_node, double block_bytes);
+/// The two sizes beside another, and which part of the way from the first to the second it is; beyond the least and the largest both are
+/// that one.
+struct MeasuredBeside {
+  double bytes[2] = {};
+  double seconds[2] = {};
+  double part = 0;
+};
+/// Nothing: the algorithm was not measured.
+std::optional<MeasuredBeside> measured_beside(std::span<const Measured>, std::string_view family, const Shape&, int per_node,
+                                              double block_bytes);
 
 }  // namespace gyre::topo

@@ -69,11 +69,19 @@ std::string overridden(const Query& query, const Candidate& candidate, Costs& co
   return {};
 }
 
-// Times are those of one channel, and of sums in any order.
-std::optional<double> measured(const Query& query, const Candidate& candidate) {
+// The price by as much as measured times were more, or less, than it at the sizes beside: what jumps between them, where a chunk takes one
+// slice more, the price knows. Times are those of one channel, and of sums in any order.
+std::optional<double> measured(const Query& query, const Candidate& candidate, const Profile& profile) {
   if (query.shape_channels != 1 || query.ordered || !query.overrides.empty()) return {};
   const int per_node = query.placement.nodes(query.ranks) > 1 ? query.placement.per_node : 0;
-  return measured_seconds(query.costs.measured, candidate.family, candidate.shape, per_node, query.block_bytes);
+  const auto beside = measured_beside(query.costs.measured, candidate.family, candidate.shape, per_node, query.block_bytes);
+  if (!beside) return {};
+  double off[2];
+  for (size_t i = 0; i < 2; ++i) {
+    const double priced = price(profile, query.costs, beside->bytes[i], query.cutting).seconds;
+    off[i] = priced > 0 ? beside->seconds[i] / priced : 1;
+  }
+  return candidate.price.seconds * (off[0] + beside->part * (off[1] - off[0]));
 }
 
 Candidate candidate(const Query& query, const Family& family, const std::vector<int>& grid, uint32_t channels, Profiles& profiles) {
@@ -102,7 +110,7 @@ Candidate candidate(const Query& query, const Family& family, const std::vector<
     Costs costs = query.costs;
     out.refused = overridden(query, out, costs);
     out.price = price(*profile, costs, bytes, query.cutting);
-    out.measured = measured(query, out);
+    out.measured = measured(query, out, *profile);
   }
   return out;
 }

@@ -86,12 +86,12 @@ def choices_on_the_simulator():
     job = ("model", "--simulate", "--ranks", 8, "--nodes", 2)
     with tempfile.TemporaryDirectory() as folder:
         file = f"{folder}/simulated.json"
-        ratios = regrets(run(*job, "-e", "1M", "-o", file).passed())
-        check(len(ratios) == 9 and max(ratios) < 2, f"{ratios}")
+        ratios = regrets(run(*job, "-e", "1M", "-f", 2, "-o", file).passed())
+        check(len(ratios) == 18 and max(ratios) < 2, f"{ratios}")
         with open(file, encoding="utf-8") as made:
             (entry,) = json.load(made)["machines"]["gpu_cluster"]["measured"]
-        check((entry["ranks"], entry["per_node"], entry["bytes"]) == (8, 4, [8 * 4**i for i in range(9)]), f"{entry}")
-        done = run(*job, "-b", 12, "-e", "768K", "--constants", file).passed()
+        check((entry["ranks"], entry["per_node"], entry["bytes"]) == (8, 4, [(8 + 2 * j) * 2**i for i in range(17) for j in range(4)] + [8 * 2**17]), f"{entry}")
+        done = run(*job, "-b", 9, "-e", "640K", "--constants", file).passed()
         ratios = regrets(done)
         check(len(ratios) == 9 and max(ratios) <= 1.05, done.story())
         run(*job, "-e", "1K", "--constants", file, "-o", file).passed()  # takes the place of the other

@@ -41,17 +41,43 @@ Query of(double bytes, std::vector<Measured> measured) {
 
 }  // namespace
 
-TEST_CASE("times between the measured sizes lie on a line, and beyond the largest grow with the bytes") {
+TEST_CASE("a size lies between two that were measured, or is one, or beyond all") {
   const auto all = *parsed(ring_and_tree());
   const Shape ring{Collective::all_reduce, 4, 1, 0, {}};
-  for (const auto& [bytes, us] : {std::pair{0.0, 10.0}, {8, 10}, {504, 15}, {1000, 20}, {1500, 30}, {2000, 40}, {8000, 160}})
-    CHECK(*measured_seconds(all, "ring", ring, 0, bytes) * 1e6 == Approx(us));
-  CHECK(*measured_seconds(all, "bucket", {Collective::all_reduce, 4, 1, 0, {2, 2}}, 0, 8) * 1e6 == Approx(1));
-  CHECK_FALSE(measured_seconds(all, "bucket", ring, 0, 8).has_value());
-  CHECK_FALSE(measured_seconds(all, "tree", ring, 0, 8).has_value());
-  CHECK_FALSE(measured_seconds(all, "ring", ring, 2, 8).has_value());
-  CHECK_FALSE(measured_seconds(all, "ring", {Collective::all_reduce, 5, 1, 0, {}}, 0, 8).has_value());
-  CHECK_FALSE(measured_seconds(all, "ring", {Collective::all_gather, 4, 1, 0, {}}, 0, 8).has_value());
+  struct {
+    double bytes, below, above, part, us_below, us_above;
+  } cases[] = {{0, 8, 8, 0, 10, 10},
+               {8, 8, 8, 0, 10, 10},
+               {504, 8, 1000, 0.5, 10, 20},
+               {1000, 8, 1000, 1, 10, 20},
+               {1250, 1000, 2000, 0.25, 20, 40},
+               {8000, 2000, 2000, 0, 40, 40}};
+  for (const auto& c : cases) {
+    const auto beside = measured_beside(all, "ring", ring, 0, c.bytes);
+    INFO(c.bytes);
+    REQUIRE(beside.has_value());
+    CHECK((beside->bytes[0] == c.below && beside->bytes[1] == c.above));
+    CHECK(beside->part == Approx(c.part));
+    CHECK(beside->seconds[0] * 1e6 == Approx(c.us_below));
+    CHECK(beside->seconds[1] * 1e6 == Approx(c.us_above));
+  }
+  CHECK(measured_beside(all, "bucket", {Collective::all_reduce, 4, 1, 0, {2, 2}}, 0, 8)->seconds[0] * 1e6 == Approx(1));
+  CHECK_FALSE(measured_beside(all, "bucket", ring, 0, 8).has_value());
+  CHECK_FALSE(measured_beside(all, "tree", ring, 0, 8).has_value());
+  CHECK_FALSE(measured_beside(all, "ring", ring, 2, 8).has_value());
+  CHECK_FALSE(measured_beside(all, "ring", {Collective::all_reduce, 5, 1, 0, {}}, 0, 8).has_value());
+  CHECK_FALSE(measured_beside(all, "ring", {Collective::all_gather, 4, 1, 0, {}}, 0, 8).has_value());
+}
+
+TEST_CASE("where a size was measured its time is that one, and elsewhere the price, corrected") {
+  Profiles profiles;
+  const auto all = *parsed(ring_and_tree());
+  const auto seconds = [&](double bytes) { return *choose(of(bytes, all), profiles).cheapest("ring")->measured; };
+  for (const auto& [bytes, us] : {std::pair{8.0, 10.0}, {1000, 20}, {2000, 40}}) CHECK(seconds(bytes) * 1e6 == Approx(us));
+  const auto off = [&](double bytes) { return seconds(bytes) / choose(of(bytes, all), profiles).cheapest("ring")->price.seconds; };
+  CHECK(off(1500) == Approx((off(1000) + off(2000)) / 2));
+  CHECK(off(1e6) == Approx(off(2000)));
+  CHECK(off(1) == Approx(off(8)));
 }
 
 TEST_CASE("what was measured decides, where it was") {
@@ -88,8 +114,12 @@ TEST_CASE("what is measured of nothing, or not rising, or of something unknown, 
   CHECK(parsed(json::array())->empty());
   CHECK(refused("/0/collective", "allreduce").find("machines.host.measured[0].collective = \"allreduce\"") != std::string::npos);
   CHECK(refused("/0/ranks", -1).find("measured[0].ranks = -1: must be from 0") != std::string::npos);
-  CHECK(refused("/0/bytes", json::array()).find("bytes = []: must be 1 to 1024 sizes") != std::string::npos);
-  CHECK(refused("/0/bytes", {8, 8, 9}).find("must rise") != std::string::npos);
+  CHECK(refused("/0/bytes", json::array()).find("bytes = []: must be 1 to 1024 whole numbers") != std::string::npos);
+  CHECK(refused("/0/bytes", {8U, 9U, uint64_t{1} << 40}).empty());
+  CHECK(refused("/0/bytes", {8U, 9U, uint64_t{1} << 61}).find("up to 2^60") != std::string::npos);
+  CHECK(refused("/0/bytes", {8U, 8U, 9U}).find("must rise") != std::string::npos);
+  CHECK(refused("/0/bytes", {8U, 9.5, 10U}).find("whole numbers") != std::string::npos);
+  CHECK(refused("/0/bytes", {-8, 9U, 10U}).find("whole numbers") != std::string::npos);
   CHECK(refused("/0/bytes", {{"a", 1}}).find("bytes") != std::string::npos);
   CHECK(refused("/0/times", 3).find("times = 3: must be a list") != std::string::npos);
   CHECK(refused("/0/times/1/us", {1, 2}).find("measured[0].times[1].us = [1,2]: must be 3 numbers") != std::string::npos);

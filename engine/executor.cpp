@@ -19,6 +19,10 @@ constexpr auto stall_time = 1s;
 constexpr auto describe_every = 1500ms;
 // How long rank 0 can take to find that a rank which has left had called something else.
 constexpr auto left_time = 500ms;
+// How long what a rank has sent can be on its way when word that it has left is here: they go by other connections.
+constexpr auto under_way = 1s;
+// And so often it is looked for then: whoever had no processor meanwhile has looked for nothing.
+constexpr int last_looks = 3;
 // How long a verdict of rank 0, or word of a rank's death, can take to get here.
 constexpr auto verdict_time = 3s;
 // Not an error: the peer may be computing, or stopped by a debugger. But somebody may be looking at the log.
@@ -80,7 +84,8 @@ Result<Work::Moved> Executor::step(Work& work) {
 
 void Executor::go_on() {
   waiter_.reset();
-  end_known_ = false;
+  end_known_.reset();
+  looked_since_ = 0;
   vain_ = {};
   counted_ = {};
 }
@@ -104,17 +109,22 @@ Status Executor::look(const Work& work) {
   return std::exchange(look_far_, false) ? stalled(work) : Status();
 }
 
-bool Executor::awaits_the_gone(const Work& work) const {
-  if (std::any_of(workers_.begin(), workers_.end(), [](transport::Worker* worker) { return worker->failure() != nullptr; })) return true;
-  if (waiter_.waited() < stall_time) return false;
+// True: somebody who is awaited is gone, and what he had sent may still come.
+bool Executor::may_still_come(const Work& work) {
   const auto awaited = work.awaited();
-  return std::any_of(awaited.begin(), awaited.end(), [&](Rank peer) { return bootstrap_.left(peer); });
+  const bool broken = std::any_of(workers_.begin(), workers_.end(), [](transport::Worker* worker) { return worker->failure() != nullptr; });
+  const bool left =
+      waiter_.waited() >= stall_time && std::any_of(awaited.begin(), awaited.end(), [&](Rank peer) { return bootstrap_.left(peer); });
+  if (!broken && !left) return false;
+  const auto now = std::chrono::steady_clock::now();
+  if (!end_known_) end_known_ = now;
+  if (!broken && now - *end_known_ < under_way) return true;
+  return looked_since_++ < last_looks;
 }
 
 // Looked at now and then by a rank that has been waiting.
 Status Executor::stalled(const Work& work) {
-  // What a peer had sent may have come since it was looked for; once its end is known, that is looked for again.
-  if (awaits_the_gone(work) && !std::exchange(end_known_, true)) {
+  if (may_still_come(work)) {
     look_far_ = true;
     return {};
   }

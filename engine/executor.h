@@ -39,7 +39,7 @@ class Executor {
   std::optional<Error> failed(const Work&) const;
   void progress();
   Status look(const Work&);
-  bool awaits_the_gone(const Work&) const;
+  bool may_still_come(const Work&);
   Status stalled(const Work&);
   void describe(const Work&, bool urgent);
   Error late(const Work&, std::chrono::milliseconds limit);
@@ -53,7 +53,8 @@ class Executor {
   Waiter& waiter_;
   std::chrono::steady_clock::duration vain_{};                      // how long nothing has moved while it was waited for
   std::chrono::steady_clock::time_point counted_;                   // up to when; zero: not yet
-  bool end_known_ = false;                                          // of a peer that is awaited
+  std::optional<std::chrono::steady_clock::time_point> end_known_;  // since when, of a peer that is awaited
+  int looked_since_ = 0;                                            // so often what it had sent, when that must have come
   bool look_far_ = false;                                           // what a waiting rank looks at rarely is to be looked at
   std::optional<std::chrono::steady_clock::time_point> described_;  // this work, to rank 0
   bool warned_ = false;                                             // of this work, in the log

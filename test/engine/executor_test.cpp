@@ -1,6 +1,9 @@
 // What the executor makes of work that waits.
 #include "engine/executor.h"
 
+#include <chrono>
+#include <optional>
+
 #include "test/catch.h"
 #include "test/ranks.h"
 #include "test/text.h"
@@ -13,14 +16,17 @@ using gyre::test::run_ranks;
 
 namespace {
 
-/// Waits for rank 1, whose message comes after it was looked for and before anybody sees that the rank has left.
+/// Waits for rank 1, whose message comes so long after it is seen that it is waited for; never: -1.
 class Late final : public Work {
  public:
-  explicit Late(bool comes) : comes_(comes) {}
-  Moved move() override { return {here_, here_}; }
+  explicit Late(std::chrono::milliseconds after) : after_(after) {}
+  Moved move() override {
+    const bool here = after_.count() >= 0 && asked_ && std::chrono::steady_clock::now() - *asked_ >= after_;
+    return {here, here};
+  }
   Rank stranger() const override { return -1; }
   std::vector<Rank> awaited() const override {
-    here_ = comes_;
+    if (!asked_) asked_ = std::chrono::steady_clock::now();
     return {1};
   }
   std::string where() const override { return "for rank 1"; }
@@ -28,25 +34,27 @@ class Late final : public Work {
   std::vector<transport::Pair> pairs() const override { return {}; }
 
  private:
-  bool comes_;
-  mutable bool here_ = false;
+  std::chrono::milliseconds after_;
+  mutable std::optional<std::chrono::steady_clock::time_point> asked_;
 };
 
-std::string told(bool comes) {
+std::string told(std::chrono::milliseconds after) {
   return run_ranks(2, all_configured({}), [&](Communicator& communicator) {
     if (communicator.rank() == 1) return std::string();
     const std::vector<std::string> links{"", "shm"};
     Waiter waiter("auto", {});
     Executor executor(communicator.bootstrap(), {}, links, waiter);
-    Late work(comes);
+    Late work(after);
     return error_of(executor.run(work));
   })[0];
 }
 
 }  // namespace
 
-TEST_CASE("a message that came before its sender left is not missed") { CHECK(told(true) == ""); }
+TEST_CASE("what a rank sent before it left is not missed, be it on its way for a while when word of that is here") {
+  for (const int after : {0, 1, 500}) CHECK(told(std::chrono::milliseconds(after)) == "");
+}
 
 TEST_CASE("a rank that has left is not waited for") {
-  CHECK(told(false) == "rank 1 has left; rank 0 was in call 0, a call, waiting for rank 1, by shm");
+  CHECK(told(std::chrono::milliseconds(-1)) == "rank 1 has left; rank 0 was in call 0, a call, waiting for rank 1, by shm");
 }

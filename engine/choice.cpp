@@ -71,7 +71,7 @@ Result<Choice> by_price(const Circumstances& c, const Call& call, topo::Profiles
     Choice choice{std::string(candidate.family), candidate.shape, {}, {}};
     choice.orders = orders_of(placed, call, choice.shape, *topo::family_named(candidate.family));
     if (!excluded.contains(key(choice))) return choice;
-    if (choice.orders.empty() || placed.hosts.empty() || plain.hosts != placed.hosts) continue;
+    if (choice.orders.empty() || plain.hosts != placed.hosts) continue;
     choice.orders.clear();  // costs the same, as far as prices tell
     choice.shape.root = root_of(plain, call);
     if (!excluded.contains(key(choice))) return choice;

@@ -92,9 +92,11 @@ Result<std::vector<Facts>> exchange_facts(transport::Bootstrap& bootstrap, const
   for (const std::string& text : GYRE_TRY(bootstrap.all_gather(nlohmann::json(own).dump()))) {
     const auto json = nlohmann::json::parse(text, nullptr, false);
     // Facts of another version may have another shape, so the version comes first.
-    const std::string theirs = json.is_object() && json.contains("version") ? json["version"].dump() : "unknown";
-    if (theirs != nlohmann::json(version).dump()) {
-      return Error{Code::invalid_usage, fmt::format("ranks differ: rank {} runs gyre {}, this one \"{}\"", all.size(), theirs, version)};
+    const bool told = json.is_object() && json.contains("version") && json["version"].is_string();
+    const std::string theirs = told ? json["version"].get<std::string>() : "unknown";
+    if (theirs != version) {
+      return Error{Code::invalid_usage,
+                   fmt::format("ranks differ: rank {} runs gyre \"{}\", this one \"{}\"", all.size(), theirs, version)};
     }
     all.push_back(json.get<Facts>());
   }

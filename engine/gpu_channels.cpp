@@ -50,7 +50,7 @@ Result<GpuChannels> gpu_channels(transport::Bootstrap& bootstrap, const std::vec
   const auto ranks = GYRE_TRY(parsed(facts));
   auto found = GYRE_TRY(topo::gpu_rings(ranks));
   GYRE_TRY(same_channels(bootstrap, found.digest));
-  GpuChannels out{std::move(found.rings), topo::rails_of(ranks, facts[static_cast<size_t>(bootstrap.rank())].host)};
+  GpuChannels out{std::move(found.rings), std::move(found.rails)};
   say(out.rings, out.ports);
   return out;
 }

@@ -7,8 +7,6 @@
 namespace gyre::topo {
 namespace {
 
-constexpr int most_steps = 200'000;
-
 bool allows(const std::vector<int>& ends, int gpu) { return ends.empty() || std::ranges::find(ends, gpu) != ends.end(); }
 
 std::vector<int> all_of(int gpus) {
@@ -32,7 +30,8 @@ std::vector<int> others(const NodeLinks& links, int from) {
 
 class OverNvlinks {
  public:
-  OverNvlinks(const NodeLinks& links, std::span<const Ends> wanted, TakenLinks& taken) : links_(links), wanted_(wanted), taken_(taken) {}
+  OverNvlinks(const NodeLinks& links, std::span<const Ends> wanted, TakenLinks& taken, int most_steps)
+      : links_(links), wanted_(wanted), taken_(taken), most_steps_(most_steps) {}
 
   std::vector<std::vector<int>> run() { return next() ? found_ : std::vector<std::vector<int>>(); }
 
@@ -62,7 +61,7 @@ class OverNvlinks {
   }
 
   bool extended(std::vector<int>& order, const Ends& ends) {
-    if (++steps_ > most_steps) return false;
+    if (++steps_ > most_steps_) return false;
     if (static_cast<int>(order.size()) == links_.gpus) return allows(ends.last, order.back()) && closed(order, ends);
     const int from = order.back();
     std::vector<int> to = others(links_, from);
@@ -92,12 +91,13 @@ class OverNvlinks {
   std::span<const Ends> wanted_;
   TakenLinks& taken_;
   std::vector<std::vector<int>> found_;
+  int most_steps_;
   int steps_ = 0;
 };
 
 class Nearest {
  public:
-  Nearest(const NodeLinks& links, const Ends& ends) : links_(links), ends_(ends) {}
+  Nearest(const NodeLinks& links, const Ends& ends, int most_steps) : links_(links), ends_(ends), most_steps_(most_steps) {}
 
   std::vector<int> run() {
     for (const int first : beginnings(links_, ends_)) {
@@ -115,7 +115,7 @@ class Nearest {
   }
 
   void extend(std::vector<int> order, int64_t so_far) {
-    if (so_far >= lightest_ || ++steps_ > most_steps) return;
+    if (so_far >= lightest_ || ++steps_ > most_steps_) return;
     if (static_cast<int>(order.size()) == links_.gpus) {
       if (!allows(ends_.last, order.back())) return;
       if (ends_.closes && links_.gpus > 1) so_far += weight(order.back(), order.front());
@@ -141,6 +141,7 @@ class Nearest {
   const Ends& ends_;
   std::vector<int> best_;
   int64_t lightest_ = std::numeric_limits<int64_t>::max();
+  int most_steps_;
   int steps_ = 0;
 };
 
@@ -164,10 +165,10 @@ void TakenLinks::give(int from, int to, bool direct) {
   }
 }
 
-std::vector<std::vector<int>> orders_over_nvlinks(const NodeLinks& links, std::span<const Ends> wanted, TakenLinks& taken) {
-  return OverNvlinks(links, wanted, taken).run();
+std::vector<std::vector<int>> orders_over_nvlinks(const NodeLinks& links, std::span<const Ends> wanted, TakenLinks& taken, int most_steps) {
+  return OverNvlinks(links, wanted, taken, most_steps).run();
 }
 
-std::vector<int> nearest_order(const NodeLinks& links, const Ends& ends) { return Nearest(links, ends).run(); }
+std::vector<int> nearest_order(const NodeLinks& links, const Ends& ends, int most_steps) { return Nearest(links, ends, most_steps).run(); }
 
 }  // namespace gyre::topo

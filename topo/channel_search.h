@@ -40,9 +40,9 @@ class TakenLinks {
 
 /// Orders over NVLinks, each used once each way, found by depth-first search that gives up after so many steps, so that it ends; the
 /// reverse of an order is looked at first, since it uses what that left of the same links. Empty: none were found.
-std::vector<std::vector<int>> orders_over_nvlinks(const NodeLinks&, std::span<const Ends>, TakenLinks&);
+std::vector<std::vector<int>> orders_over_nvlinks(const NodeLinks&, std::span<const Ends>, TakenLinks&, int most_steps);
 /// The order whose hops are nearest: fewest between sockets, then through a host bridge, and so on, NVLinks the nearest of all; found by
 /// branch and bound, the best so far after as many steps.
-std::vector<int> nearest_order(const NodeLinks&, const Ends&);
+std::vector<int> nearest_order(const NodeLinks&, const Ends&, int most_steps);
 
 }  // namespace gyre::topo

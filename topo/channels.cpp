@@ -34,24 +34,25 @@ std::vector<Channel> rings_inside(const NodeLinks& links) {
   for (int count = links.gpus > 1 ? fewest_nvlinks(links) : 0; count > 0 && out.empty(); --count) {
     TakenLinks taken(links);
     const std::vector<Ends> wanted(static_cast<size_t>(count), Ends{{}, {}, true});
-    for (auto& order : orders_over_nvlinks(links, wanted, taken)) out.push_back({std::move(order), -1, -1, true});
+    for (auto& order : orders_over_nvlinks(links, wanted, taken, most_search_steps)) out.push_back({std::move(order), -1, -1, true});
   }
-  if (out.empty()) out.push_back({nearest_order(links, {{}, {}, true}), -1, -1, false});
+  if (out.empty()) out.push_back({nearest_order(links, {{}, {}, true}, most_search_steps), -1, -1, false});
   return out;
 }
 
-std::vector<Channel> paths_through(const NodeLinks& links, std::span<const Passage> passages) {
+std::vector<Channel> paths_through(const NodeLinks& links, std::span<const Passage> passages, int most_steps) {
   std::vector<Ends> wanted;
   for (const Passage& passage : passages) wanted.push_back(ends_of(links, passage));
   TakenLinks taken(links);
-  std::vector<std::vector<int>> orders = orders_over_nvlinks(links, wanted, taken);
+  std::vector<std::vector<int>> orders = orders_over_nvlinks(links, wanted, taken, most_steps);
   const bool together = !orders.empty();
   std::vector<Channel> out;
+  const int each = std::max(1, most_steps / std::max(1, static_cast<int>(passages.size())));
   for (size_t i = 0; i < passages.size(); ++i) {
     // Not all have NVLinks of their own: one after the other, as far as they go.
-    if (!together) orders = orders_over_nvlinks(links, {&wanted[i], 1}, taken);
+    if (!together) orders = orders_over_nvlinks(links, {&wanted[i], 1}, taken, each);
     const bool found = !orders.empty();
-    std::vector<int> order = found ? std::move(orders[together ? i : 0]) : nearest_order(links, wanted[i]);
+    std::vector<int> order = found ? std::move(orders[together ? i : 0]) : nearest_order(links, wanted[i], each);
     out.push_back({std::move(order), passages[i].in, passages[i].out, found && links.gpus > 1});
   }
   return out;

@@ -24,11 +24,13 @@ struct Passage {
 };
 
 constexpr int most_channels = 32;
+/// Of a machine's search, all together: some tenths of a second.
+constexpr int most_search_steps = 200'000;
 
 /// Rings of a machine alone: as many as NVLinks carry, at most most_channels; where they carry none one ring, of the nearest neighbours.
 std::vector<Channel> rings_inside(const NodeLinks&);
 /// Channels of a machine among others, one for each passage: from a GPU near its first rail to one near its last, which are two where
 /// both rails have one GPU. Requires: the rails exist, or both are -1: any GPU.
-std::vector<Channel> paths_through(const NodeLinks&, std::span<const Passage>);
+std::vector<Channel> paths_through(const NodeLinks&, std::span<const Passage>, int most_steps = most_search_steps);
 
 }  // namespace gyre::topo

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <unordered_map>
 #include <utility>
 
 #include "base/hash.h"
@@ -15,7 +16,6 @@ namespace {
 
 /// A host's GPUs that have ranks, in the order of their names, which follows from nothing but the machine.
 struct HostGpus {
-  std::string_view host;
   std::map<std::string_view, std::vector<Rank>> ranks;
   std::vector<const GpuRow*> rows;
 
@@ -28,11 +28,13 @@ struct HostGpus {
 
 std::vector<HostGpus> hosts_of(std::span<const GpuRank> all) {
   std::vector<HostGpus> hosts;
+  std::unordered_map<std::string_view, size_t> known;
   for (size_t rank = 0; rank < all.size(); ++rank) {
-    auto host = std::ranges::find(hosts, all[rank].host, &HostGpus::host);
-    if (host == hosts.end()) host = hosts.insert(hosts.end(), HostGpus{all[rank].host, {}, {}});
-    host->ranks[all[rank].gpu.gpu].push_back(static_cast<Rank>(rank));
-    host->rows.push_back(&all[rank].gpu);
+    const auto [place, first] = known.emplace(all[rank].host, hosts.size());
+    if (first) hosts.emplace_back();
+    HostGpus& host = hosts[place->second];
+    host.ranks[all[rank].gpu.gpu].push_back(static_cast<Rank>(rank));
+    host.rows.push_back(&all[rank].gpu);
   }
   return hosts;
 }
@@ -79,8 +81,10 @@ NodeLinks links_of(const HostGpus& host) {
 Result<GpuRings> gpu_rings(std::span<const GpuRank> all) {
   std::vector<JobNode> nodes;
   std::vector<std::vector<Rank>> sharing;  // [GPU of the job]
+  std::set<std::pair<size_t, std::string>> rails;
   for (const HostGpus& host : hosts_of(all)) {
     nodes.push_back({links_of(host), {}});
+    for (const auto& [name, near] : rails_near(host)) rails.emplace(name.first, name.second);
     for (const auto& [name, ranks] : host.ranks) {
       nodes.back().ranks.push_back(static_cast<Rank>(sharing.size()));
       sharing.push_back(ranks);
@@ -98,16 +102,8 @@ Result<GpuRings> gpu_rings(std::span<const GpuRank> all) {
     text += fmt::format("\n{}", fmt::join(ring, " "));
   }
   out.digest = mix(fnv1a(text));
+  for (const auto& [length, name] : rails) out.rails.push_back(name);
   return out;
-}
-
-std::vector<std::string> rails_of(std::span<const GpuRank> all, std::string_view host) {
-  std::vector<std::string> names;
-  for (const HostGpus& there : hosts_of(all)) {
-    if (there.host != host) continue;
-    for (const auto& [name, near] : rails_near(there)) names.emplace_back(name.second);
-  }
-  return names;
 }
 
 }  // namespace gyre::topo

@@ -20,11 +20,12 @@ struct GpuRank {
 struct GpuRings {
   std::vector<schedule::RankOrder> rings;  ///< of each channel; a host's ranks follow each other, hosts in the order of their first ranks
   uint64_t digest = 0;                     ///< of the channels over GPUs, and of who is on which
+  /// The ports near GPUs that have ranks, of all hosts together, by the length and order of their names: a host that took fewer than
+  /// another would deal with ports of other rails.
+  std::vector<std::string> rails;
 };
 
 /// By rank. Error: as job_channels().
 Result<GpuRings> gpu_rings(std::span<const GpuRank>);
-/// The ports near GPUs that have ranks on this host, in the order of their names: the shorter first.
-std::vector<std::string> rails_of(std::span<const GpuRank>, std::string_view host);
 
 }  // namespace gyre::topo

@@ -4,6 +4,7 @@
 
 #include "topo/gpu_row.h"
 #include "topo/json_object.h"
+#include "topo/json_text.h"
 
 namespace gyre::topo {
 namespace {
@@ -40,7 +41,7 @@ std::string text(const GpuRow& row) {
 }
 
 Result<GpuRow> parse_gpu_row(std::string_view given) {
-  const auto value = nlohmann::json::parse(given, nullptr, false);
+  const nlohmann::json value = GYRE_TRY(parse_json(given, row_source));
   const JsonObject object(value, row_source, "");
   GYRE_TRY(object.only({"gpu", "others", "rails", "switched"}));
   GpuRow row;

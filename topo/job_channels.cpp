@@ -79,7 +79,8 @@ class Searched {
   const std::vector<Channel>& paths(const NodeLinks& links, const std::vector<Passage>& passages) {
     const auto known = std::ranges::find_if(known_, [&](const Known& k) { return k.passages == passages && *k.links == links; });
     if (known != known_.end()) return known->channels;
-    return known_.emplace_back(Known{&links, passages, paths_through(links, passages)}).channels;
+    const int steps = most_search_steps / static_cast<int>(known_.size() + 1);  // many that are unlike take not much longer in all
+    return known_.emplace_back(Known{&links, passages, paths_through(links, passages, steps)}).channels;
   }
 
  private:

@@ -171,14 +171,32 @@ TEST_CASE("hosts may have different numbers of ranks, and GPUs that others' rows
   CHECK(hops_between_hosts(found.rings[0], ranks) == 3);
 }
 
-TEST_CASE("the ports of a host are those near GPUs that have ranks, in the order of their names") {
+TEST_CASE("ports are those near GPUs that have ranks, on all hosts the same, in the order of their names") {
+  using Names = std::vector<std::string>;
   const auto rows = dgx_rows(18);
-  const auto ranks = dealt(rows, 2, {6, 1});
-  CHECK(rails_of(ranks, "b") == std::vector<std::string>{"mlx5_1:1", "mlx5_6:1"});
-  CHECK(rails_of(ranks, "c").empty());
-  std::vector<GpuRank> ten{{"a", {"x", 0, {}, {"mlx5_10:1", "mlx5_9:1"}}}};
-  CHECK(rails_of(ten, "a") == std::vector<std::string>{"mlx5_9:1", "mlx5_10:1"});
-  CHECK(rails_of(dealt(box_rows(), 1, {0, 7}), "a") == std::vector<std::string>{"mlx5_0:1"});
+  CHECK(gpu_rings(dealt(rows, 2, {6, 1}))->rails == Names{"mlx5_1:1", "mlx5_6:1"});
+  const std::vector<GpuRank> apart{{"a", rows[1]}, {"a", rows[2]}, {"b", rows[2]}, {"b", rows[3]}};
+  CHECK(gpu_rings(apart)->rails == Names{"mlx5_1:1", "mlx5_2:1", "mlx5_3:1"});  // or a's second would deal with b's first
+  const std::vector<GpuRank> ten{{"a", {"x", 0, {}, {"mlx5_10:1", "mlx5_9:1"}}}};
+  CHECK(gpu_rings(ten)->rails == Names{"mlx5_9:1", "mlx5_10:1"});
+  CHECK(gpu_rings(dealt(box_rows(), 1, {0, 7}))->rails == Names{"mlx5_0:1"});
+}
+
+TEST_CASE("machines with many GPUs and ports, none alike, have their rings soon") {
+  std::vector<GpuRank> ranks;
+  std::vector<std::string> hosts;
+  for (int host = 0; host < 8; ++host) hosts.push_back(std::string(1, static_cast<char>('a' + host)));
+  for (int host = 0; host < 8; ++host) {
+    for (int gpu = 0; gpu < 32; ++gpu) {
+      GpuRow row{std::to_string(100 + gpu), 0, {}, {"mlx5_" + std::to_string(gpu % 16) + ":1"}};
+      for (int other = 0; other < 32; ++other) {
+        if (other != gpu)
+          row.others.push_back({std::to_string(100 + other), (gpu ^ other) < 2 + host ? Distance::switches : Distance::system, 0});
+      }
+      ranks.push_back({hosts[static_cast<size_t>(host)], std::move(row)});
+    }
+  }
+  CHECK(gpu_rings(ranks)->rings.size() == 16);
 }
 
 TEST_CASE("nobody has no rings, and odd rows do no harm") {

@@ -54,7 +54,8 @@ TEST_CASE("a row is the same after it was a text") {
 
 TEST_CASE("texts that are no rows are errors that say what is wrong") {
   const auto said = [](const std::string& text) { return error_of(parse_gpu_row(text)); };
-  for (const char* junk : {"", "{", "[]", "7", "null", "\xff\xfe"}) CHECK(said(junk) == "what a rank says of its GPU: must be an object");
+  for (const char* junk : {"", "{", "\xff\xfe"}) CHECK(said(junk) == "what a rank says of its GPU: is not JSON");
+  for (const char* junk : {"[]", "7", "null"}) CHECK(said(junk) == "what a rank says of its GPU: must be an object");
   CHECK(said("{}") == "what a rank says of its GPU: gpu: is missing");
   CHECK(said(R"({"gpu":1})") == "what a rank says of its GPU: gpu = 1: must be a text");
   CHECK(said(R"({"gpu":"a","switched":-1})") == "what a rank says of its GPU: switched = -1: must be from 0 to 1048576");
@@ -65,4 +66,10 @@ TEST_CASE("texts that are no rows are errors that say what is wrong") {
         "what a rank says of its GPU: others.distance = 5: is none");
   CHECK(said(R"({"gpu":"a","switched":0,"others":[],"rails":[3]})") == "what a rank says of its GPU: rails = [3]: must be names");
   CHECK(said(R"({"gpu":"a","mood":"good"})").find("mood = \"good\": unknown") != std::string::npos);
+}
+
+TEST_CASE("a row that is deeper than any, or says something twice, is refused") {
+  CHECK_FALSE(parse_gpu_row("{\"gpu\":" + std::string(500'000, '[')));
+  CHECK_FALSE(parse_gpu_row("{\"gpu\":" + std::string(500'000, '[') + std::string(500'000, ']') + "}"));
+  CHECK_FALSE(parse_gpu_row(R"({"gpu":"a","gpu":"b","others":[],"rails":[],"switched":0})"));
 }

@@ -18,6 +18,7 @@ namespace nccl = topo::nccl;
 using nccl::Algorithm;
 using nccl::Entry;
 using nccl::Protocol;
+using nlohmann::ordered_json;
 
 /// The same call by both predictions.
 struct Predictions {
@@ -65,12 +66,25 @@ void print_pairs(const Predictions& by) {
     print_pair(by, {Algorithm::tree, protocol}, {Algorithm::ring, protocol});
 }
 
+// Jobs of such a machine with other numbers of ranks on a node stay.
+void keep_others(const ordered_json& profile, ordered_json& section, int ranks_per_node) {
+  const ordered_json before = profile.contains("nccl") ? profile["nccl"] : ordered_json();
+  const auto same = [&](const char* key) { return before.is_object() && before.contains(key) && before[key] == section[key]; };
+  if (!same("machine") || !same("version") || !before.contains("jobs") || !before["jobs"].is_array()) return;
+  for (const ordered_json& job : before["jobs"]) {
+    const bool other = job.is_object() && job.contains("ranks_per_node") && job["ranks_per_node"] != ranks_per_node;
+    if (other) section["jobs"].push_back(job);
+  }
+}
+
 Status write_profile(const CrossoversCommand& command, const nccl::ModelConstants& constants, const nccl::Machine& machine,
                      const nccl::Job& job) {
   auto profile = GYRE_TRY(read_profile(command.profile));
   const std::string date = about_run(command.command_line)["date"];
-  profile["nccl"] = GYRE_TRY(tuner_section(constants, machine, job, {command.machine, date, command.command_line}));
-  const auto typed = nlohmann::ordered_json::error_handler_t::replace;  // what was typed may be no UTF-8
+  ordered_json section = GYRE_TRY(tuner_section(constants, machine, job, {command.machine, date, command.command_line}));
+  keep_others(profile, section, job.ranks / job.nodes);
+  profile["nccl"] = std::move(section);
+  const auto typed = ordered_json::error_handler_t::replace;  // what was typed may be no UTF-8
   return replace_file(command.profile, profile.dump(1, ' ', false, typed) + "\n");
 }
 

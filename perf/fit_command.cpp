@@ -77,6 +77,7 @@ Result<Errors> errors(const std::vector<Sample>& samples, const topo::Costs& cos
 }
 
 Status run(const FitCommand& command) {
+  const ordered_json before = GYRE_TRY(read_profile(command.file));
   const auto samples = GYRE_TRY(read_samples(command.samples));
   const topo::Constants known = GYRE_TRY(topo::default_constants());
   ordered_json file = ordered_json::parse(topo::default_constants_text());
@@ -102,7 +103,7 @@ Status run(const FitCommand& command) {
     file["made_for"] = {{"processor", here.model}, {"processors", here.count}, {"gyre", version}};
   }
   // What NCCL's tuner chooses by is not what was fitted.
-  if (const auto before = read_profile(command.file); before && before->contains("nccl")) file["nccl"] = before->at("nccl");
+  if (before.contains("nccl")) file["nccl"] = before.at("nccl");
   std::ofstream out(command.file);
   out << file.dump(1) << '\n';
   out.close();

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
@@ -16,8 +17,9 @@ using nlohmann::ordered_json;
 // Of all algorithms at all sizes that could be simulated.
 class Times {
  public:
-  void add(size_t bytes, const SimulatedChoice& played) {
-    if (played.too_large > 0) return;
+  void add(double block_bytes, const SimulatedChoice& played) {
+    const auto bytes = static_cast<size_t>(std::ceil(block_bytes));  // of small calls a block may be less than a byte
+    if (played.too_large > 0 || (!bytes_.empty() && bytes_.back() >= bytes)) return;
     bytes_.push_back(bytes);
     for (const auto& [candidate, seconds] : played.times) us_[{candidate->family, candidate->shape.grid}].push_back(seconds * 1e6);
   }
@@ -73,7 +75,7 @@ Status simulate_choices(const ModelCommand& command, topo::Query query) {
     if (choice.best() == nullptr) return Error{Code::invalid_argument, "no algorithm can run:\n" + topo::explain(query, choice)};
     const auto played = simulated(query, choice);
     if (!played && played.error().code != Code::invalid_argument) return played.error();
-    if (played) times.add(bytes, *played);
+    if (played) times.add(query.block_bytes, *played);
     if (shown && played) print_row(bytes, choice, *played);
     if (shown && !played) fmt::print("{:>12} {}\n", bytes, played.error().what);
     return {};

@@ -84,6 +84,7 @@ Result<ordered_json> read_profile(const std::string& file) {
   if (!std::filesystem::exists(file, unknown)) return ordered_json::object();
   const auto text = read_file(file, most_bytes);
   if (!text) return Error{Code::invalid_argument, fmt::format("{}: {}", file, text.error().what)};
+  if (text->empty()) return ordered_json::object();
   if (!GYRE_TRY(topo::parse_json(*text, file)).is_object())
     return Error{Code::invalid_argument, fmt::format("{}: must be an object", file)};
   return ordered_json::parse(*text);

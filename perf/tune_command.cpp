@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "perf/commands.h"
+#include "perf/nccl_choices.h"
 
 namespace gyre::perf {
 
@@ -13,6 +14,7 @@ int tune(const TuneCommand& command, const Config& config) {
   if (const auto sizes = sizes_of(command.sizes); !sizes) return complain(sizes.error());
   if (command.file.empty() || std::filesystem::is_directory(command.file, error))
     return complain({Code::invalid_argument, fmt::format("--output {}: is no file", command.file)});
+  if (const auto before = read_profile(command.file); !before) return complain(before.error());   // fit keeps a part of it
   if (std::filesystem::is_regular_file(samples, error)) std::filesystem::remove(samples, error);  // measure adds to a file
   if (error && error != std::errc::no_such_file_or_directory)
     return complain({Code::system, fmt::format("{}: {}", samples, error.message())});

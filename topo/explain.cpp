@@ -32,7 +32,7 @@ std::string explain(const Query& query, const Choice& choice, std::span<const Di
   }
   for (const Candidate& c : choice.candidates) {
     const std::string grid = c.shape.grid.empty() ? "" : fmt::format("{}", fmt::join(c.shape.grid, "x"));
-    const std::string_view note = c.measured ? "the weight was measured" : &c == rule ? "the rule of thumb's" : "";
+    const std::string_view note = c.measured ? "by its times, not its price" : &c == rule ? "the rule of thumb's" : "";
     out += c.refused.empty() ? row(c.family, grid, c.shape.channels, c.price, us(weighed(query, c)), note)
                              : refused(c.family, grid, c.shape.channels, c.refused);
   }

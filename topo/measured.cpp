@@ -1,7 +1,9 @@
 #include "topo/measured.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "topo/algorithms.h"
 #include "topo/json_object.h"
 
 namespace gyre::topo {
@@ -23,13 +25,30 @@ Result<std::vector<double>> sizes(const JsonObject& from) {
   return out;
 }
 
-Result<MeasuredTimes> times(const JsonObject& from, size_t count) {
+Result<std::vector<int>> grid(const JsonObject& from, int ranks) {
+  if (!from.value().contains("grid") || !from.value()["grid"].is_array()) return from.wrong("grid", "must be a list");
+  std::vector<int> out;
+  int64_t places = 1;
+  for (const nlohmann::json& extent : from.value()["grid"]) {
+    if (!extent.is_number_unsigned() || extent.get<uint64_t>() > static_cast<uint64_t>(ranks))
+      return from.wrong("grid", "has other extents");
+    out.push_back(extent.get<int>());
+    places = std::min<int64_t>(places * out.back(), int64_t{ranks} + 1);
+  }
+  if (!out.empty() && places != ranks) return from.wrong("grid", fmt::format("has not {} places", ranks));
+  return out;
+}
+
+Result<MeasuredTimes> times(const JsonObject& from, const Measured& of) {
   GYRE_TRY(from.only({"algorithm", "grid", "us"}));
   MeasuredTimes out;
   out.family = GYRE_TRY(from.word("algorithm"));
-  for (const double extent : GYRE_TRY(from.numbers("grid", from.value().contains("grid") ? from.value()["grid"].size() : 0, 1)))
-    out.grid.push_back(static_cast<int>(std::min(extent, 1e6)));
-  out.seconds = GYRE_TRY(from.numbers("us", count, per_us));
+  if (family_named(out.family) == nullptr) return from.wrong("algorithm", "there is none of this name");
+  out.grid = GYRE_TRY(grid(from, of.ranks));
+  const auto same = [&](const MeasuredTimes& other) { return other.family == out.family && other.grid == out.grid; };
+  if (std::ranges::any_of(of.times, same)) return from.wrong("algorithm", "stands there twice");
+  out.seconds = GYRE_TRY(from.numbers("us", of.bytes.size(), per_us));
+  if (std::ranges::find(out.seconds, 0) != out.seconds.end()) return from.wrong("us", "must be more than 0");
   return out;
 }
 
@@ -43,8 +62,9 @@ Result<Measured> measured(const JsonObject& from) {
   out.collective = *known;
   out.ranks = GYRE_TRY(from.whole("ranks"));
   if (from.value().contains("per_node")) out.per_node = GYRE_TRY(from.whole("per_node"));
+  if (out.per_node >= std::max(1, out.ranks)) return from.wrong("per_node", "must be less than ranks; 0: all on one node");
   out.bytes = GYRE_TRY(sizes(from));
-  for (const JsonObject& one : GYRE_TRY(from.objects("times"))) out.times.push_back(GYRE_TRY(times(one, out.bytes.size())));
+  for (const JsonObject& one : GYRE_TRY(from.objects("times"))) out.times.push_back(GYRE_TRY(times(one, out)));
   return out;
 }
 
@@ -53,7 +73,14 @@ Result<Measured> measured(const JsonObject& from) {
 Result<std::vector<Measured>> parse_measured(const JsonObject& machine, const std::string& key) {
   std::vector<Measured> all;
   if (!machine.value().contains(key)) return all;
-  for (const JsonObject& one : GYRE_TRY(machine.objects(key))) all.push_back(GYRE_TRY(measured(one)));
+  for (const JsonObject& one : GYRE_TRY(machine.objects(key))) {
+    Measured next = GYRE_TRY(measured(one));
+    const auto same = [&](const Measured& m) {
+      return m.collective == next.collective && m.ranks == next.ranks && m.per_node == next.per_node;
+    };
+    if (std::ranges::any_of(all, same)) return one.wrong("ranks", "stands there twice");
+    all.push_back(std::move(next));
+  }
   return all;
 }
 

@@ -134,9 +134,9 @@ void sort(std::vector<Candidate>& candidates, const Query& query) {
   });
   if (!shares_processors(query) || query.placement.nodes(query.ranks) > 1) return;
   if (candidates.front().measured) return;  // with all that
-  const double most = alike * weighed(query, candidates.front().price);
+  const double most = alike * weighed(query, candidates.front());
   const auto end = std::find_if(candidates.begin(), candidates.end(),
-                                [&](const Candidate& c) { return !c.refused.empty() || weighed(query, c.price) > most; });
+                                [&](const Candidate& c) { return !c.refused.empty() || weighed(query, c) > most; });
   std::stable_sort(candidates.begin(), end, [&](const Candidate& a, const Candidate& b) {
     return rooted(query.collective) ? a.price.busiest < b.price.busiest : a.price.hops < b.price.hops;
   });
@@ -151,7 +151,8 @@ double weighed(const Query& query, const Price& price) {
 }
 
 double weighed(const Query& query, const Candidate& candidate) {
-  return candidate.measured ? *candidate.measured : weighed(query, candidate.price);
+  if (!candidate.measured) return weighed(query, candidate.price);
+  return *candidate.measured + (rooted(query.collective) ? candidate.price.busiest : 0);
 }
 
 const Result<Profile>& Profiles::of(std::string_view family, const Shape& shape, const Placement& placement) {

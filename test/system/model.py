@@ -97,6 +97,11 @@ def choices_on_the_simulator():
         run(*job, "-e", "1K", "--constants", file, "-o", file).passed()  # takes the place of the other
         with open(file, encoding="utf-8") as made:
             check(len(json.load(made)["machines"]["gpu_cluster"]["measured"]) == 1, "two entries of one job")
+        for collective in ("reduce_scatter", "all_gather", "alltoall", "gather"):
+            sizes = ("--collective", collective, "-b", 256, "-e", "1M", "--ranks", 8, "--nodes", 2)
+            run("model", "--simulate", *sizes, "-o", file).passed()
+            ratios = regrets(run("model", "--simulate", *sizes, "--constants", file).passed())
+            check(max(ratios) < 1.0005 or collective == "gather", f"{collective}: {ratios}")  # there the busiest rank counts, too
         run(*job, "-e", "1K", "-o", "/nowhere/simulated.json").complains("--output /nowhere/simulated.json")
     run("model", "-o", "constants.json").complains("--simulate")
     check("too many messages" in run("model", "--simulate", "--ranks", 16384, "-b", "1G", "-e", "1G").passed().out, "simulated 16384 ranks")

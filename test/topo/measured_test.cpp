@@ -110,17 +110,40 @@ TEST_CASE("what was measured decides, where it was") {
   }
 }
 
+TEST_CASE("candidates without times are beside those that have some") {
+  // Where processors are shared, candidates that weigh alike are decided by something else: by weights of one kind.
+  Query query = of(1e6, *parsed(ring_and_tree()));
+  query.costs = *default_constants()->machine("host_tcp_crowded");
+  query.costs.processors_per_node = 2;
+  query.slots = false;
+  for (const double seconds : {18.0, 1e-9}) {
+    query.costs.measured = *parsed(ring_and_tree());
+    query.costs.measured[0].times[0].family = "two_shot";
+    query.costs.measured[0].times[0].seconds = {seconds, seconds, seconds};
+    Profiles profiles;
+    CHECK((choose(query, profiles).best()->family == "two_shot") == (seconds < 1));
+  }
+}
+
 TEST_CASE("what is measured of nothing, or not rising, or of something unknown, is refused by its place") {
   CHECK(parsed(json::array())->empty());
   CHECK(refused("/0/collective", "allreduce").find("machines.host.measured[0].collective = \"allreduce\"") != std::string::npos);
   CHECK(refused("/0/ranks", -1).find("measured[0].ranks = -1: must be from 0") != std::string::npos);
   CHECK(refused("/0/bytes", json::array()).find("bytes = []: must be 1 to 1024 whole numbers") != std::string::npos);
   CHECK(refused("/0/bytes", {8U, 9U, uint64_t{1} << 40}).empty());
+  CHECK(refused("/0/times/1/grid", {4U}).empty());
   CHECK(refused("/0/bytes", {8U, 9U, uint64_t{1} << 61}).find("up to 2^60") != std::string::npos);
   CHECK(refused("/0/bytes", {8U, 8U, 9U}).find("must rise") != std::string::npos);
   CHECK(refused("/0/bytes", {8U, 9.5, 10U}).find("whole numbers") != std::string::npos);
   CHECK(refused("/0/bytes", {-8, 9U, 10U}).find("whole numbers") != std::string::npos);
   CHECK(refused("/0/bytes", {{"a", 1}}).find("bytes") != std::string::npos);
+  CHECK(refused("/0/per_node", 4).find("per_node = 4: must be less than ranks") != std::string::npos);
+  CHECK(refused("/0/times/1/algorithm", "rign").find("\"rign\": there is none") != std::string::npos);
+  CHECK(refused("/0/times/1/grid", {2U, 3U}).find("has not 4 places") != std::string::npos);
+  CHECK(refused("/0/times/1/grid", {2U, 2.9}).find("extents") != std::string::npos);
+  CHECK(refused("/0/times/1", ring_and_tree()[0]["times"][0]).find("twice") != std::string::npos);
+  CHECK(refused("/1", ring_and_tree()[0]).find("measured[1].ranks = 4: stands there twice") != std::string::npos);
+  CHECK(refused("/0/times/1/us", {1, 0, 2}).find("more than 0") != std::string::npos);
   CHECK(refused("/0/times", 3).find("times = 3: must be a list") != std::string::npos);
   CHECK(refused("/0/times/1/us", {1, 2}).find("measured[0].times[1].us = [1,2]: must be 3 numbers") != std::string::npos);
   CHECK(refused("/0/times/1/grid", "2x2").find("grid") != std::string::npos);

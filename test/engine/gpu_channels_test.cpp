@@ -99,16 +99,16 @@ std::string wrong_result(Communicator& all) {
 }
 
 std::mutex lines_mutex;
-std::vector<std::string> lines;
+std::vector<std::string> logged_lines;
 void keep_line(log::Level, std::string_view line) {
   const std::lock_guard lock(lines_mutex);
-  lines.emplace_back(line);
+  logged_lines.emplace_back(line);
 }
 
 class KeepLog {
  public:
   KeepLog() {
-    lines.clear();
+    logged_lines.clear();
     log::set_level(log::Level::info);
     log::set_sink(keep_line);
   }
@@ -120,7 +120,7 @@ class KeepLog {
   KeepLog& operator=(const KeepLog&) = delete;
   bool has(std::string_view text) const {
     const std::lock_guard lock(lines_mutex);
-    return std::ranges::any_of(lines, [&](const std::string& line) { return contains(line, text); });
+    return std::ranges::any_of(logged_lines, [&](const std::string& line) { return contains(line, text); });
   }
 };
 

@@ -151,10 +151,10 @@ TEST_CASE("channels of random machines use no NVLink twice in a direction") {
       for (int b = 0; b < a; ++b) links.direct[links.at(a, b)] = links.direct[links.at(b, a)] = static_cast<int>(random() % 3);
     }
     for (int rail = 0; rail < gpus; ++rail) links.rails.push_back({rail, 0, {rail}});
-    const auto inside = rings_inside(links);
-    CHECK(wrong(links, inside) == "");
-    CHECK((inside.size() == 1 || alone(inside) == inside.size()));
-    rings += alone(inside);
+    const auto within = rings_inside(links);
+    CHECK(wrong(links, within) == "");
+    CHECK((within.size() == 1 || alone(within) == within.size()));
+    rings += alone(within);
     std::vector<Passage> through;
     for (int rail = 0; rail < gpus; ++rail) through.push_back({rail, (rail ^ 1) < gpus ? rail ^ 1 : rail});
     CHECK(wrong(links, paths_through(links, through)) == "");

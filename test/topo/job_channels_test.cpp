@@ -46,7 +46,7 @@ bool deal(const schedule::Schedule& schedule, Rank a, Rank b) {
 }
 
 void check_tree(const Tree& tree, size_t nodes, const std::vector<JobNode>& job) {
-  size_t roots = 0, between = 0;
+  size_t roots = 0, crossing = 0;
   for (size_t rank = 0; rank < tree.nodes.size(); ++rank) {
     const Rank parent = tree.nodes[rank].parent;
     roots += parent < 0;
@@ -54,10 +54,10 @@ void check_tree(const Tree& tree, size_t nodes, const std::vector<JobNode>& job)
     const auto node_of = [&](Rank r) {
       return std::ranges::find_if(job, [&](const JobNode& node) { return std::ranges::find(node.ranks, r) != node.ranks.end(); });
     };
-    between += node_of(parent) != node_of(static_cast<Rank>(rank));
+    crossing += node_of(parent) != node_of(static_cast<Rank>(rank));
   }
   CHECK(roots == 1);
-  CHECK(between == nodes - 1);
+  CHECK(crossing == nodes - 1);
 }
 
 }  // namespace
@@ -145,9 +145,9 @@ TEST_CASE("schedules along channels are right, for every collective of rings and
 
 TEST_CASE("links that are missing are gone around, or relayed") {
   std::vector<JobNode> nodes = job(sockets(1, 1, 3), 2);
-  const std::vector<LinkOverride> inside{{0, 2, 1, true}};  // there is another order
-  const auto channels = *job_channels(nodes, inside);
-  const auto plain = *along_channels("ring", {Collective::all_reduce, 6, 1, 0, {}}, channels, inside);
+  const std::vector<LinkOverride> missing{{0, 2, 1, true}};  // there is another order
+  const auto channels = *job_channels(nodes, missing);
+  const auto plain = *along_channels("ring", {Collective::all_reduce, 6, 1, 0, {}}, channels, missing);
   CHECK(plain.strands == 1);
   CHECK_FALSE(deal(plain, 0, 2));
 

@@ -111,11 +111,12 @@ Status Executor::look(const Work& work) {
 
 // True: somebody who is awaited is gone, and what he had sent may still come.
 bool Executor::may_still_come(const Work& work) {
-  const auto awaited = work.awaited();
   const bool broken = std::any_of(workers_.begin(), workers_.end(), [](transport::Worker* worker) { return worker->failure() != nullptr; });
-  const bool left =
-      waiter_.waited() >= stall_time && std::any_of(awaited.begin(), awaited.end(), [&](Rank peer) { return bootstrap_.left(peer); });
-  if (!broken && !left) return false;
+  if (!broken) {
+    if (waiter_.waited() < stall_time) return false;
+    const auto awaited = work.awaited();
+    if (std::none_of(awaited.begin(), awaited.end(), [&](Rank peer) { return bootstrap_.left(peer); })) return false;
+  }
   const auto now = std::chrono::steady_clock::now();
   if (!end_known_) end_known_ = now;
   if (!broken && now - *end_known_ < under_way) return true;

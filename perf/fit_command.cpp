@@ -1,12 +1,10 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/file.h"
 #include "base/processor.h"
 #include "base/version.h"
 #include "perf/commands.h"
@@ -80,7 +78,7 @@ Status run(const FitCommand& command) {
   const ordered_json before = GYRE_TRY(read_profile(command.file));
   const auto samples = GYRE_TRY(read_samples(command.samples));
   const topo::Constants known = GYRE_TRY(topo::default_constants());
-  ordered_json file = ordered_json::parse(topo::default_constants_text());
+  ordered_json file = ordered_json::parse(GYRE_TRY(topo::constants_text("")));
   const auto about = about_run(command.command_line);
   std::map<std::string, std::vector<Sample>> machines;
   for (const Sample& s : samples) machines[machine_of(s)].push_back(s);
@@ -104,11 +102,7 @@ Status run(const FitCommand& command) {
   }
   // What NCCL's tuner chooses by is not what was fitted.
   if (before.contains("nccl")) file["nccl"] = before.at("nccl");
-  std::ofstream out(command.file);
-  out << file.dump(1) << '\n';
-  out.close();
-  if (!out) return Error{Code::system, fmt::format("--output {}: {}", command.file, std::strerror(errno))};
-  return {};
+  return write_file("--output", command.file, file.dump(1) + "\n");
 }
 
 }  // namespace

@@ -73,11 +73,10 @@ Status simulate_choices(const ModelCommand& command, topo::Query query) {
     query.block_bytes = block_bytes(query, bytes);
     const topo::Choice choice = topo::choose(query, profiles);
     if (choice.best() == nullptr) return Error{Code::invalid_argument, "no algorithm can run:\n" + topo::explain(query, choice)};
-    const auto played = simulated(query, choice);
-    if (!played && played.error().code != Code::invalid_argument) return played.error();
+    const auto played = GYRE_TRY(simulated(query, choice, profiles));
     if (played) times.add(query.block_bytes, *played);
     if (shown && played) print_row(bytes, choice, *played);
-    if (shown && !played) fmt::print("{:>12} {}\n", bytes, played.error().what);
+    if (shown && !played) fmt::print("{:>12} {}: too many messages to be simulated\n", bytes, named(*choice.best()));
     return {};
   };
   fmt::print("{:>12} {:<30} {:>12} {:>14} {:>14} {:>7}  {}\n", "# size (B)", "algorithm", "time (us)", "simulated (us)", "best (us)",

@@ -1,7 +1,5 @@
 #include "perf/simulated_choice.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -36,8 +34,8 @@ double steps(const topo::Query& query, const topo::Candidate& candidate, topo::P
 }
 
 // Nothing: too large.
-Result<std::optional<double>> seconds(const topo::Query& query, const topo::Candidate& candidate, const schedule::Network& network) {
-  topo::Profiles profiles;
+Result<std::optional<double>> seconds(const topo::Query& query, const topo::Candidate& candidate, const schedule::Network& network,
+                                      topo::Profiles& profiles) {
   if (steps(query, candidate, profiles) > most_steps) return std::optional<double>();
   const schedule::Schedule made = schedule::fuse(GYRE_TRY(topo::make(candidate.family, candidate.shape)));
   const auto chunk = std::max<size_t>(1, static_cast<size_t>(std::ceil(query.block_bytes / made.chunks)));  // as it is priced
@@ -54,10 +52,10 @@ Result<std::optional<double>> seconds(const topo::Query& query, const topo::Cand
 
 }  // namespace
 
-Result<SimulatedChoice> simulated(const topo::Query& query, const topo::Choice& choice) {
+Result<std::optional<SimulatedChoice>> simulated(const topo::Query& query, const topo::Choice& choice, topo::Profiles& profiles) {
   const schedule::Network network = GYRE_TRY(network_of(query));
-  const auto chosen = GYRE_TRY(seconds(query, *choice.best(), network));
-  if (!chosen) return Error{Code::invalid_argument, fmt::format("{}: too many messages to be simulated", choice.best()->family)};
+  const auto chosen = GYRE_TRY(seconds(query, *choice.best(), network, profiles));
+  if (!chosen) return std::optional<SimulatedChoice>();
   SimulatedChoice out{*chosen, *chosen, choice.best(), 0, {{choice.best(), *chosen}}};
   std::vector<const topo::Candidate*> others;
   for (const topo::Candidate& candidate : choice.candidates) {
@@ -67,12 +65,12 @@ Result<SimulatedChoice> simulated(const topo::Query& query, const topo::Choice& 
   for (const topo::Candidate* candidate : others) {
     out.times.emplace_back(candidate, candidate->price.seconds);
     if (candidate->price.seconds > most_above * out.best) continue;
-    const auto time = GYRE_TRY(seconds(query, *candidate, network));
+    const auto time = GYRE_TRY(seconds(query, *candidate, network, profiles));
     if (!time) ++out.too_large;
     if (time) out.times.back().second = *time;
     if (time && *time < out.best) out.best = *time, out.fastest = candidate;
   }
-  return out;
+  return std::optional(std::move(out));
 }
 
 }  // namespace gyre::perf

@@ -1,6 +1,6 @@
 // How good a choice by price is on the simulator, which plays every message that a price only counts.
 #pragma once
-#include <string>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -20,7 +20,7 @@ struct SimulatedChoice {
 };
 
 /// Simulates the chosen candidate and, in the order of their prices, all that may be faster: no price is more than 1.4 of the simulated
-/// time (test/topo/predict_test.cpp). The choice has one that can run. Error: the chosen one is too large to be simulated.
-Result<SimulatedChoice> simulated(const topo::Query&, const topo::Choice&);
+/// time (test/topo/predict_test.cpp). The choice has one that can run. Nothing: that one is too large to be simulated.
+Result<std::optional<SimulatedChoice>> simulated(const topo::Query&, const topo::Choice&, topo::Profiles&);
 
 }  // namespace gyre::perf

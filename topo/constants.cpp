@@ -179,8 +179,6 @@ Result<Constants> constants_for_here(const std::string& file) {
 
 Result<std::string> digest(const std::string& file) { return fmt::format("{:016x}", fnv1a(GYRE_TRY(constants_text(file)))); }
 
-std::string_view default_constants_text() { return compiled_in; }
-
 Result<std::string> constants_text(const std::string& file) {
   return file.empty() ? Result<std::string>(std::string(compiled_in)) : text_of(file);
 }

@@ -34,7 +34,6 @@ struct Constants {
 Result<Constants> parse_constants(std::string_view text, std::string_view source);
 /// Those compiled in.
 Result<Constants> default_constants();
-std::string_view default_constants_text();
 /// The file's text, or that of those compiled in.
 Result<std::string> constants_text(const std::string& file);
 /// The file's, or where none is named those compiled in.

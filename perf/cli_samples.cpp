@@ -16,9 +16,10 @@ void add_files(CLI::App* sub, std::vector<std::string>& files) {
 Subcommand add_measure(CLI::App& app) {
   const auto command = std::make_shared<MeasureCommand>();  // shared with CLI11's options, which refer to it
   command->sizes.step_factor = 4;
-  CLI::App* sub = app.add_subcommand("measure", "Time every algorithm of an all-reduce at every size");
+  CLI::App* sub = app.add_subcommand("measure", "Time every algorithm of collectives at every size");
   sub->add_option("--ranks", command->ranks, "Local ranks to start (2)")->check(CLI::Range(2, 64));
   sub->add_option("--transport", command->transport, "shm, tcp or ucx (shm)")->check(CLI::IsMember({"shm", "tcp", "ucx"}));
+  add_collectives(sub, "--collectives", command->collectives);
   add_bytes(sub, "-b,--minbytes", command->sizes.min_bytes, "Smallest size (8)");
   add_bytes(sub, "-e,--maxbytes", command->sizes.max_bytes, "Largest size (64M)");
   sub->add_option("-f,--stepfactor", command->sizes.step_factor, "Factor between sizes (4)");
@@ -52,6 +53,7 @@ Subcommand add_tune(CLI::App& app) {
   sub->add_option("--transport", command->transports, "shm, tcp, ucx (shm,tcp)")
       ->delimiter(',')
       ->check(CLI::IsMember({"shm", "tcp", "ucx"}));
+  add_collectives(sub, "--collectives", command->collectives);
   add_bytes(sub, "-b,--minbytes", command->sizes.min_bytes, "Smallest size (8)");
   add_bytes(sub, "-e,--maxbytes", command->sizes.max_bytes, "Largest size (64M)");
   sub->add_option("-f,--stepfactor", command->sizes.step_factor, "Factor between sizes (2)");

@@ -69,6 +69,24 @@ inline CLI::Option* add_collective(CLI::App* app, const std::string& flag, Colle
   return app->add_option_function<std::string>(flag, read, fmt::format("{}{}", fmt::join(names, ", "), unsaid))->type_name("NAME");
 }
 
+/// Names with commas between them; the help ends with what stands in `values` already.
+inline void add_collectives(CLI::App* app, const std::string& flag, std::vector<Collective>& values) {
+  std::vector<std::string_view> names, unsaid;
+  for (const Collective collective : all_collectives()) names.push_back(name(collective));
+  for (const Collective collective : values) unsaid.push_back(name(collective));
+  const auto read = [=, &values](const std::vector<std::string>& given) {
+    values.clear();
+    for (const std::string& one : given) {
+      const auto collective = collective_named(one);
+      if (!collective) throw none_of(flag, one, names);
+      if (std::ranges::find(values, *collective) == values.end()) values.push_back(*collective);
+    }
+  };
+  app->add_option_function<std::vector<std::string>>(flag, read, fmt::format("{} ({})", fmt::join(names, ", "), fmt::join(unsaid, ",")))
+      ->delimiter(',')
+      ->type_name("NAMES");
+}
+
 /// One name of a set, or "all".
 template <class T, class Parse, class All>
 void add_names(CLI::App* app, const std::string& names, std::vector<T>& values, Parse parse, All all, const std::string& text) {

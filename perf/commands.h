@@ -60,11 +60,12 @@ struct MeasureCommand {
   SweepOptions sizes;
   int ranks = 2;
   std::string transport = "shm";
+  std::vector<Collective> collectives{Collective::all_reduce};
   int rounds = 5;
   std::string file;
   std::string command_line;
 };
-/// Times every algorithm of an all-reduce at every size, by messages, in rounds, and adds the times to a file (samples.h).
+/// Times every algorithm of the collectives at every size, by messages, in rounds, and adds the times to a file (samples.h).
 int measure(const MeasureCommand&, const Config&);
 
 struct FitCommand {
@@ -79,6 +80,8 @@ int fit(const FitCommand&, const Config&);
 struct TuneCommand {
   std::vector<int> ranks{2, 4};
   std::vector<std::string> transports{"shm", "tcp"};
+  std::vector<Collective> collectives{Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather, Collective::broadcast,
+                                      Collective::reduce};
   SweepOptions sizes;
   int rounds = 5;
   std::string file;  ///< of the constants; samples go to the same with .samples.jsonl added

@@ -13,9 +13,10 @@ namespace {
 using nlohmann::json;
 
 // What makes two points the same call. Which algorithm a sweep took is part of the answer, of samples it is part of the question.
-using Call = std::tuple<int, std::string, std::string, std::string, int, size_t, bool, std::string>;
+using Call = std::tuple<const Benchmark*, int, std::string, std::string, std::string, int, size_t, bool, std::string>;
 Call call_of(const Point& p, bool samples) {
-  return {p.ranks, samples ? p.transport : "", p.type, p.redop, p.root, p.bytes, p.in_place, samples ? p.algorithm_text() : ""};
+  return {p.benchmark, p.ranks,    samples ? p.transport : "",       p.type, p.redop, p.root,
+          p.bytes,     p.in_place, samples ? p.algorithm_text() : ""};
 }
 
 // Every algorithm that a sweep has taken for a call is a point; together they are the call's.
@@ -55,7 +56,7 @@ std::vector<std::string> forbidding(const Results& a, const Results& b) {
     return all;
   }
   if (a.samples) return all;
-  if (a.benchmark != b.benchmark) all.push_back(fmt::format("collective: {} and {}", a.benchmark->name, b.benchmark->name));
+  if (&a.benchmark() != &b.benchmark()) all.push_back(fmt::format("collective: {} and {}", a.benchmark().name, b.benchmark().name));
   if (a.ranks() != b.ranks()) all.push_back(fmt::format("ranks: {} and {}", a.ranks(), b.ranks()));
   for (const char* option : {"blocking", "average"}) {
     const json::json_pointer path(std::string("/options/") + option);

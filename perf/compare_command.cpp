@@ -12,7 +12,7 @@ constexpr int exit_below = 4;  // the exit code of --fail-below
 
 void print_head(const Results& before, const Results& after, const Comparison& comparison) {
   fmt::print("# A: {}: {}\n# B: {}: {}\n", before.path, before.origin(), after.path, after.origin());
-  if (!before.samples) fmt::print("# {} between {} ranks\n", before.benchmark->title, before.ranks());
+  if (!before.samples) fmt::print("# {} between {} ranks\n", before.benchmark().title, before.ranks());
   for (const std::string& difference : comparison.differences) fmt::print("# A and B differ in {}\n", difference);
   if (comparison.only_before + comparison.only_after > 0) {
     fmt::print("# only in A: {} points, only in B: {}\n", comparison.only_before, comparison.only_after);
@@ -27,8 +27,9 @@ void print_pair(const Results& before, const Results& after, const Paired& pair)
   const Point& b = after.points[pair.after];
   const std::string spread = pair.repeated ? fmt::format("{:.2f}..{:.2f}", pair.least, pair.most) : "N/A";
   const int beyond = pair.beyond_spread();
+  const std::string of = before.samples ? fmt::format("{}: ", a.benchmark->name) : "";
   const std::string algorithm =
-      a.algorithm_text() == b.algorithm_text() ? a.algorithm_text() : fmt::format("{} -> {}", a.algorithm_text(), b.algorithm_text());
+      a.algorithm_text() == b.algorithm_text() ? of + a.algorithm_text() : fmt::format("{} -> {}", a.algorithm_text(), b.algorithm_text());
   fmt::print("  {:>12} {:>9} {:>6} {:>5} {:>12} {:>11.2f} {:>11.2f} {:>7.3f} {} {:<13}  {}\n", a.bytes, a.type,
              a.redop.empty() ? "none" : a.redop, a.root, a.in_place ? "in_place" : "out_of_place", pair.before_us, pair.after_us,
              pair.ratio,

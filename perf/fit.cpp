@@ -26,7 +26,7 @@ constexpr double ties = 1e-9;  // of prices; then the first is chosen
 constexpr int starts = 40;
 constexpr double least_number = 1e-13;  // seconds: a factor makes nothing of 0
 
-topo::Shape shape_of(const Sample& s) { return {Collective::all_reduce, s.ranks, 1, 0, s.grid}; }
+topo::Shape shape_of(const Sample& s) { return {s.collective, s.ranks, 1, 0, s.grid}; }
 
 topo::Costs with_processors(topo::Costs costs, const Sample& s) {
   costs.processors_per_node = s.processors < s.ranks ? s.processors : 0;
@@ -51,10 +51,10 @@ struct Size {
   double best_us = 0;
 };
 std::vector<Size> by_size(std::span<const Sample> samples) {
-  std::map<std::tuple<int, std::string, size_t>, Size> sizes;
+  std::map<std::tuple<Collective, int, std::string, size_t>, Size> sizes;
   for (size_t i = 0; i < samples.size(); ++i) {
     const Sample& s = samples[i];
-    Size& size = sizes[{s.ranks, s.transport, s.bytes}];
+    Size& size = sizes[{s.collective, s.ranks, s.transport, s.bytes}];
     size.best_us = size.samples.empty() ? s.median_us() : std::min(size.best_us, s.median_us());
     size.samples.push_back(i);
   }
@@ -67,7 +67,7 @@ std::vector<Size> by_size(std::span<const Sample> samples) {
 Result<topo::Price> price_of(const Sample& s, const topo::Costs& costs, topo::Profiles& profiles) {
   const Result<topo::Profile>& profile = profiles.of(s.family, shape_of(s), {});
   if (!profile) return profile.error();
-  return topo::price(*profile, with_processors(costs, s), static_cast<double>(s.bytes), usual(s));
+  return topo::price(*profile, with_processors(costs, s), static_cast<double>(s.block_bytes()), usual(s));
 }
 
 }  // namespace
@@ -79,7 +79,8 @@ std::string machine_of(const Sample& s) {
 
 topo::Query query_of(const Sample& s, const topo::Costs& costs) {
   topo::Query query;
-  query.block_bytes = static_cast<double>(s.bytes);
+  query.collective = s.collective;
+  query.block_bytes = static_cast<double>(s.block_bytes());
   query.ranks = s.ranks;
   query.channels = 2;
   query.shape_channels = 1;  // as the engine has it, and as samples are taken
@@ -98,10 +99,10 @@ Result<double> simulated_us(const Sample& s, const topo::Costs& costs) {
   topo::Graph graph = topo::uniform(s.ranks, costs.link[topo::inside], costs.rank);
   graph.processors_per_node = with_processors(costs, s).processors_per_node;
   const schedule::Network network = GYRE_TRY(topo::network(graph));
-  const size_t elements = (s.bytes / sizeof(float) + schedule.chunks - 1) / schedule.chunks;
+  const size_t elements = (s.block_bytes() / sizeof(float) + schedule.chunks - 1) / schedule.chunks;
   const schedule::Cut cut = schedule::cut(elements, sizeof(float), schedule.longest_message(), usual(s));
   schedule::Trial trial;
-  trial.block_bytes = static_cast<double>(s.bytes);
+  trial.block_bytes = static_cast<double>(s.block_bytes());
   trial.conditions = {usual(s).credits, cut.slices, s.transport == "shm" ? schedule::Mode::buffered : schedule::Mode::posted, false};
   trial.rounds = cut.rounds;
   return GYRE_TRY(schedule::simulate(schedule, network, trial)).finish * 1e6;

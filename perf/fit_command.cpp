@@ -37,16 +37,16 @@ void put(ordered_json& file, const std::string& machine, const topo::Costs& cost
   file["machines"][machine]["rank"] = machine;
 }
 
-/// The middle of each time, by number of ranks and algorithm, at those sizes that all of its algorithms have.
+/// The middle of each time, by collective, number of ranks and algorithm, at those sizes that all of its algorithms have.
 ordered_json measured(const std::vector<Sample>& samples) {
-  std::map<int, std::map<size_t, std::map<std::pair<std::string, std::vector<int>>, double>>> times;
-  for (const Sample& s : samples) times[s.ranks][s.bytes][{s.family, s.grid}] = s.median_us();
+  std::map<std::pair<Collective, int>, std::map<size_t, std::map<std::pair<std::string, std::vector<int>>, double>>> times;
+  for (const Sample& s : samples) times[{s.collective, s.ranks}][s.block_bytes()][{s.family, s.grid}] = s.median_us();
   ordered_json all = ordered_json::array();
-  for (auto& [ranks, sizes] : times) {
+  for (auto& [call, sizes] : times) {
     size_t most = 0;
     for (const auto& [bytes, algorithms] : sizes) most = std::max(most, algorithms.size());
     std::erase_if(sizes, [&](const auto& size) { return size.second.size() < most; });
-    ordered_json of{{"collective", "all_reduce"}, {"ranks", ranks}};
+    ordered_json of{{"collective", name(call.first)}, {"ranks", call.second}};
     for (const auto& [bytes, algorithms] : sizes) of["bytes"].push_back(bytes);
     for (const auto& [algorithm, ignored] : sizes.begin()->second) {
       ordered_json us;

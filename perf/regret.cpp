@@ -28,14 +28,16 @@ Result<Regret> regret(const Here& here, const topo::Constants& constants, topo::
   const topo::Candidate* by_rule = topo::rule_of_thumb(query, choice);
   for (const topo::Candidate* taken : {choice.best(), by_rule}) {
     if (taken == nullptr || measured(here, *taken) == nullptr) {
-      return Error{Code::invalid_argument, fmt::format("{} bytes between {} ranks over {}: {} would be taken and was not measured",
-                                                       any.bytes, any.ranks, any.transport, taken == nullptr ? "nothing" : taken->family)};
+      return Error{Code::invalid_argument,
+                   fmt::format("{} of {} bytes between {} ranks over {}: {} would be taken and was not measured", name(any.collective),
+                               any.bytes, any.ranks, any.transport, taken == nullptr ? "nothing" : taken->family)};
     }
   }
   const Sample* chosen = measured(here, *choice.best());
   const Sample* rule = measured(here, *by_rule);
   const double least = best->median_us();
-  return Regret{any.ranks,
+  return Regret{any.collective,
+                any.ranks,
                 any.transport,
                 any.bytes,
                 best->family,
@@ -50,8 +52,8 @@ Result<Regret> regret(const Here& here, const topo::Constants& constants, topo::
 }  // namespace
 
 Result<std::vector<Regret>> regrets(std::span<const Sample> samples, const topo::Constants& constants) {
-  std::map<std::tuple<int, std::string, size_t>, Here> groups;
-  for (const Sample& s : samples) groups[{s.ranks, s.transport, s.bytes}].push_back(&s);
+  std::map<std::tuple<Collective, int, std::string, size_t>, Here> groups;
+  for (const Sample& s : samples) groups[{s.collective, s.ranks, s.transport, s.bytes}].push_back(&s);
   topo::Profiles profiles;
   std::vector<Regret> all;
   all.reserve(groups.size());

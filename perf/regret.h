@@ -11,6 +11,7 @@ namespace gyre::perf {
 
 /// One size on one machine.
 struct Regret {
+  Collective collective = Collective::all_reduce;
   int ranks = 1;
   std::string transport;
   size_t bytes = 0;
@@ -23,7 +24,7 @@ struct Regret {
   double by_rule_ratio = 1;
 };
 
-/// In the order of ranks, transport and size. Error: constants lack the samples' machine, or a choice was not measured.
+/// In the order of collectives, ranks, transport and size. Error: constants lack the samples' machine, or a choice was not measured.
 Result<std::vector<Regret>> regrets(std::span<const Sample>, const topo::Constants&);
 
 }  // namespace gyre::perf

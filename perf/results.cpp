@@ -27,8 +27,8 @@ Error no_result(const std::string& path, int line, const std::string& why) {
 class Collector {
  public:
   void add(Point point) {
-    const auto [known, fresh] = index_.try_emplace({point.ranks, point.transport, point.type, point.redop, point.root, point.bytes,
-                                                    point.in_place, point.algorithm, point.grid, point.processors},
+    const auto [known, fresh] = index_.try_emplace({point.benchmark, point.ranks, point.transport, point.type, point.redop, point.root,
+                                                    point.bytes, point.in_place, point.algorithm, point.grid, point.processors},
                                                    points_.size());
     if (fresh) {
       points_.push_back(std::move(point));
@@ -40,7 +40,8 @@ class Collector {
   std::vector<Point> take() { return std::move(points_); }
 
  private:
-  using Key = std::tuple<int, std::string, std::string, std::string, int, size_t, bool, std::string, std::vector<int>, int>;
+  using Key =
+      std::tuple<const Benchmark*, int, std::string, std::string, std::string, int, size_t, bool, std::string, std::vector<int>, int>;
   std::map<Key, size_t> index_;
   std::vector<Point> points_;
 };
@@ -53,13 +54,15 @@ std::string transport_text(const json& transports) {
   return kinds.empty() ? "none" : fmt::format("{}", fmt::join(kinds, " and "));
 }
 
+const Benchmark* benchmark_named(std::string_view name) {
+  const auto found = std::ranges::find(benchmarks(), name, &Benchmark::name);
+  return found == benchmarks().end() ? nullptr : &*found;
+}
+
 // What is wrong with the head of a sweep; empty: nothing.
 std::string read_head(const json& head, Results& results) {
   const std::string collective = head.at("collective");
-  const auto all = benchmarks();
-  const auto found = std::find_if(all.begin(), all.end(), [&](const Benchmark& b) { return b.name == collective; });
-  if (found == all.end()) return fmt::format("'{}' is no collective of gyre-perf", collective);
-  results.benchmark = &*found;
+  if (benchmark_named(collective) == nullptr) return fmt::format("'{}' is no collective of gyre-perf", collective);
   results.about = head;
   results.asked = head.value("algorithm", "auto");
   if (!head.at("ranks").is_number_integer() || head.at("ranks").get<int64_t>() < 1 || head.at("ranks").get<int64_t>() > 1 << 24) {
@@ -71,6 +74,7 @@ std::string read_head(const json& head, Results& results) {
 // Adds a row's ways; what is wrong with it; empty: nothing.
 std::string read_row(const json& row, const Results& results, Collector& points) {
   Point point;
+  point.benchmark = benchmark_named(results.about.at("collective").get_ref<const std::string&>());
   point.ranks = results.about.at("ranks");
   point.transport = transport_text(results.about.at("transports"));
   point.type = row.at("type");
@@ -127,7 +131,20 @@ Result<Results> read_samples_of(const std::string& path, const json& head) {
   results.samples = true;
   Collector points;
   for (const Sample& s : samples) {
-    points.add({s.ranks, s.transport, "float", "sum", -1, s.bytes, false, s.family, s.grid, s.processors, s.us, {}});
+    const Benchmark& benchmark = benchmark_of(s.collective);
+    points.add({&benchmark,
+                s.ranks,
+                s.transport,
+                "float",
+                benchmark.reduces() ? "sum" : "",
+                benchmark.rooted() ? 0 : -1,
+                s.bytes,
+                false,
+                s.family,
+                s.grid,
+                s.processors,
+                s.us,
+                {}});
   }
   results.points = points.take();
   return results;
@@ -185,7 +202,7 @@ Result<Results> read_results(const std::string& path) {
     if (!rows.back().is_object()) return no_result(path, number, "the line is no JSON object");
   }
   if (rows.empty()) return no_result(path, 0, "the file is empty");
-  if (rows.front().contains("collective")) return read_sweep(path, rows, lines);
+  if (rows.front().contains("collective") && !rows.front().contains("us")) return read_sweep(path, rows, lines);
   return read_samples_of(path, rows.front());
 }
 

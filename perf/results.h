@@ -13,6 +13,7 @@ namespace gyre::perf {
 
 /// One way of one row, with all of its measurements.
 struct Point {
+  const Benchmark* benchmark = &benchmark_of(Collective::all_reduce);
   int ranks = 1;
   std::string transport;
   std::string type;
@@ -35,12 +36,12 @@ struct Point {
 
 struct Results {
   std::string path;
-  nlohmann::json about;  ///< an object: versions, command, date, machine, and of a sweep its options
-  const Benchmark* benchmark = &benchmark_of(Collective::all_reduce);
+  nlohmann::json about;       ///< an object: versions, command, date, machine, and of a sweep its options
   bool samples = false;       ///< of every algorithm; else a sweep, of what ran
   std::string asked;          ///< of a sweep: the algorithm, or auto
   std::vector<Point> points;  ///< of unlike calls, in the file's order; at least one
 
+  const Benchmark& benchmark() const { return *points.front().benchmark; }  ///< of a sweep
   int ranks() const { return points.front().ranks; }
   /// "gyre 0.1.0 (commit), AMD EPYC, 2 processors, 2026-11-22T…": what of that the file says.
   std::string origin() const;

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "perf/benchmark.h"
 #include "perf/report_json.h"
 
 namespace gyre::perf {
@@ -19,7 +20,18 @@ double Sample::median_us() const {
   return sorted.size() % 2 != 0 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
 }
 
+size_t Sample::block_bytes() const {
+  const Benchmark& benchmark = benchmark_of(collective);
+  return benchmark.input_per_rank || benchmark.output_per_rank ? bytes / static_cast<size_t>(ranks) : bytes;
+}
+
 namespace {
+
+// Files from before there were others have no collective.
+std::optional<Collective> collective_of(const nlohmann::json& line) {
+  const auto named = line.find("collective");
+  return named == line.end() ? Collective::all_reduce : collective_named(named->get<std::string>());
+}
 
 // What is wrong with a line's values; json converts what it is given without a word.
 std::string senseless(const nlohmann::json& line) {
@@ -32,6 +44,7 @@ std::string senseless(const nlohmann::json& line) {
   if (!whole("bytes", 0, int64_t{1} << 43)) return "bytes must be from 0 to 8 TiB";
   const auto& transport = line.at("transport");
   if (transport != "shm" && transport != "ucx" && transport != "tcp") return "transport must be shm, tcp or ucx";
+  if (!collective_of(line)) return fmt::format("{} is no collective", line.at("collective").dump());
   for (const auto& us : line.at("us")) {
     if (!us.is_number() || !(us.get<double>() >= 1e-3 && us.get<double>() <= 1e12)) return "us must be from 0.001 to 1e12";
   }
@@ -44,7 +57,8 @@ Status append_samples(const std::string& path, const std::string& command, const
   std::ofstream file(path, std::ios::app);
   file << about_run(command).dump() << '\n';
   for (const Sample& s : samples) {
-    file << nlohmann::json{{"ranks", s.ranks},
+    file << nlohmann::json{{"collective", name(s.collective)},
+                           {"ranks", s.ranks},
                            {"transport", s.transport},
                            {"processors", s.processors},
                            {"algorithm", s.family},
@@ -74,7 +88,7 @@ Result<std::vector<Sample>> read_samples(const std::vector<std::string>& paths) 
           return Error{Code::invalid_argument, fmt::format("{}:{}: not a sample: {}", path, number, wrong)};
         }
         Sample s{json.at("ranks"), json.at("transport"), json.at("processors"), json.at("algorithm"),
-                 json.at("grid"),  json.at("bytes"),     json.at("us")};
+                 json.at("grid"),  json.at("bytes"),     json.at("us"),         *collective_of(json)};
         all.push_back(std::move(s));
       } catch (const nlohmann::json::exception& error) {
         return Error{Code::invalid_argument, fmt::format("{}:{}: not a sample: {}", path, number, error.what())};

@@ -5,20 +5,23 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/types.h"
 
 namespace gyre::perf {
 
-/// An all-reduce of float sums by one schedule at one size.
+/// A collective of floats, and of their sum where it reduces, by one schedule at one size, with root 0.
 struct Sample {
   int ranks = 1;
   std::string transport;
   int processors = 1;  ///< that the ranks shared
   std::string family;
   std::vector<int> grid;
-  size_t bytes = 0;
+  size_t bytes = 0;        ///< of the call, as benchmarks count
   std::vector<double> us;  ///< per round, of a call
+  Collective collective = Collective::all_reduce;
 
   double median_us() const;
+  size_t block_bytes() const;  ///< of a block (schedule/layout.h)
 };
 
 /// Adds them to a file; `command` is kept beside them. Error: the file can't be written.

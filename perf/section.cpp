@@ -18,7 +18,7 @@ namespace {
 
 // What makes points the same kind of call.
 using Kind = std::tuple<const Benchmark*, int, std::string, std::string, std::string, int>;
-Kind kind_of(const Results& results, const Point& p) { return {results.benchmark, p.ranks, p.transport, p.type, p.redop, p.root}; }
+Kind kind_of(const Point& p) { return {p.benchmark, p.ranks, p.transport, p.type, p.redop, p.root}; }
 
 // The points of one kind in one file.
 struct Part {
@@ -80,7 +80,7 @@ Result<std::vector<Chosen>> chosen_by_price(const Part& part, const topo::Consta
   std::vector<Chosen> all;
   for (const size_t bytes : sizes) {
     const Point* any = *std::find_if(part.apart.begin(), part.apart.end(), [&](const Point* p) { return p->bytes == bytes; });
-    const Sample sample{any->ranks, any->transport, any->processors, any->algorithm, any->grid, bytes, {}};
+    const Sample sample{any->ranks, any->transport, any->processors, any->algorithm, any->grid, bytes, {}, *any->benchmark->collective};
     const topo::Choice choice = topo::choose(query_of(sample, GYRE_TRY(constants.machine(machine_of(sample)))), profiles);
     const topo::Candidate* best = choice.best();
     const auto taken = std::find_if(part.apart.begin(), part.apart.end(), [&](const Point* p) {
@@ -227,7 +227,7 @@ Result<std::vector<Section>> sections_of(std::span<const Results> files, const t
   std::map<Kind, std::vector<Part>> kinds;
   for (const Results& file : files) {
     for (const Point& point : file.points) {
-      const Kind kind = kind_of(file, point);
+      const Kind kind = kind_of(point);
       auto& parts = kinds[kind];
       if (parts.empty()) order.push_back(kind);
       if (parts.empty() || parts.back().from != &file) parts.push_back({&file, {}, {}});

@@ -23,13 +23,13 @@ namespace {
 using Candidate = engine::Preference;
 
 // What can run on one host: the families that know nodes have nothing to know there.
-std::vector<Candidate> candidates(int ranks) {
+std::vector<Candidate> candidates(Collective collective, int ranks) {
   std::vector<Candidate> all;
-  for (const topo::Family& family : topo::families()) {
-    const topo::Shape shape{Collective::all_reduce, ranks, 1, 0, {}};
-    if (topo::refusal(family, shape).empty()) all.push_back({std::string(family.name), {}});
-  }
-  if ((ranks & (ranks - 1)) != 0) all.push_back({"halving_doubling", topo::prime_factors(ranks)});
+  const auto add_where_it_can = [&](const topo::Family& family, const std::vector<int>& grid) {
+    if (topo::refusal(family, {collective, ranks, 1, 0, grid}).empty()) all.push_back({std::string(family.name), grid});
+  };
+  for (const topo::Family& family : topo::families()) add_where_it_can(family, {});
+  if ((ranks & (ranks - 1)) != 0) add_where_it_can(*topo::family_named("halving_doubling"), topo::prime_factors(ranks));
   return all;
 }
 
@@ -39,8 +39,10 @@ int processors() {
   return sched_getaffinity(0, sizeof all, &all) == 0 ? CPU_COUNT(&all) : 1;
 }
 
-// Enough calls to be timed, and no more: the same number on every rank.
-int calls(size_t bytes) { return static_cast<int>(std::clamp<size_t>((8 << 20) / std::max<size_t>(bytes, 8 << 10), 2, 1000)); }
+// Enough calls to be timed, and no more: the same number on every rank. Ranks that share processors take a hundred times as long.
+int calls(size_t bytes, bool crowded) {
+  return static_cast<int>(std::clamp<size_t>((8 << 20) / std::max<size_t>(bytes, 8 << 10), 2, crowded ? 100 : 1000));
+}
 
 // Of one size: a sample of each candidate, without times.
 struct Size {
@@ -49,41 +51,44 @@ struct Size {
   std::vector<Sample> samples;
 };
 
-Status time_all(engine::Communicator& communicator, const std::vector<Candidate>& candidates, Size& size) {
+Status time_all(engine::Communicator& communicator, Size& size) {
   TimeLimit unlimited;
-  for (size_t i = 0; i < candidates.size(); ++i) {
-    communicator.prefer(candidates[i]);
+  for (Sample& sample : size.samples) {
+    communicator.prefer({sample.family, sample.grid});
     Measured measured;
-    GYRE_TRY(time(std::array{Lane{&communicator, size.place}}, size.call, {.warmup = 1, .iterations = calls(size.call.bytes())}, unlimited,
-                  measured));
-    size.samples[i].us.push_back(measured.time_us);
+    GYRE_TRY(time(std::array{Lane{&communicator, size.place}}, size.call,
+                  {.warmup = 1, .iterations = calls(size.call.bytes(), sample.processors < sample.ranks)}, unlimited, measured));
+    sample.us.push_back(measured.time_us);
   }
   return {};
 }
 
 void print_best(const Size& size) {
   const Sample& best = *std::ranges::min_element(size.samples, {}, [](const Sample& s) { return s.median_us(); });
-  fmt::print("{:>12} bytes: {} {:.2f} us\n", size.call.bytes(), best.family, best.median_us());
+  fmt::print("{:>14} {:>12} bytes: {} {:.2f} us\n", name(best.collective), best.bytes, best.family, best.median_us());
 }
 
 Status take(engine::Communicator& communicator, const MeasureCommand& command, int shared, std::vector<Sample>& samples) {
   const int ranks = communicator.size();
-  const auto all = candidates(ranks);
   const auto bytes = GYRE_TRY(sizes_of(command.sizes));
   const SweepBuffer input = GYRE_TRY(SweepBuffer::allocate(bytes.back() + guard_bytes));
   const SweepBuffer output = GYRE_TRY(SweepBuffer::allocate(bytes.back() + guard_bytes));
   std::vector<Size> sizes;
-  for (const size_t each : bytes) {
-    const Case c = case_of(benchmark_of(Collective::all_reduce), ranks, each, DataType::float32, ReduceOp::sum, 0);
-    sizes.push_back({c, out_of_place(c, communicator.rank(), input.data(), output.data()), {}});
-    for (const Candidate& candidate : all) {
-      sizes.back().samples.push_back(
-          {ranks, command.transport, std::min(shared, ranks), candidate.algorithm, candidate.grid, c.bytes(), {}});
+  for (const Collective collective : command.collectives) {
+    const auto all = candidates(collective, ranks);
+    for (const size_t each : bytes) {
+      const Case c = case_of(benchmark_of(collective), ranks, each, DataType::float32, ReduceOp::sum, 0);
+      if (c.count == 0) continue;  // less than an element for each rank
+      sizes.push_back({c, out_of_place(c, communicator.rank(), input.data(), output.data()), {}});
+      for (const Candidate& candidate : all) {
+        sizes.back().samples.push_back(
+            {ranks, command.transport, std::min(shared, ranks), candidate.algorithm, candidate.grid, c.bytes(), {}, collective});
+      }
     }
   }
   // Rounds of all, so that what is different with the machine for a while is so for all candidates, and for all sizes.
   for (int round = 0; round < command.rounds; ++round) {
-    for (Size& size : sizes) GYRE_TRY(time_all(communicator, all, size));
+    for (Size& size : sizes) GYRE_TRY(time_all(communicator, size));
     if (communicator.rank() == 0) fmt::print("round {} of {}\n", round + 1, command.rounds);
     std::fflush(stdout);
   }

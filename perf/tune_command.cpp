@@ -25,7 +25,7 @@ int tune(const TuneCommand& command, const Config& config) {
       fmt::print("{} ranks, {}\n", ranks, transport);
       std::fflush(stdout);  // or ranks would print it, too
       if (const Status set = with.set("GYRE_TRANSPORT", transport, "--transport"); !set) return complain(set.error());
-      const int code = measure({command.sizes, ranks, transport, command.rounds, samples, command.command_line}, with);
+      const int code = measure({command.sizes, ranks, transport, command.collectives, command.rounds, samples, command.command_line}, with);
       if (code != 0) return code;
     }
   }

@@ -104,19 +104,23 @@ TEST_CASE("regret is the time of the chosen over that of the best, of the middle
 TEST_CASE("samples are read as they were written, and a line that is none is named") {
   std::string path = "/tmp/gyre-samples-XXXXXX";
   REQUIRE(UniqueFd(mkstemp(path.data())));
-  const std::vector<Sample> written{{2, "shm", 2, "ring", {}, 8, {1.5, 2.5}}, {12, "ucx", 2, "bucket", {4, 3}, 1024, {7}}};
+  const std::vector<Sample> written{{2, "shm", 2, "ring", {}, 8, {1.5, 2.5}},
+                                    {12, "ucx", 2, "bucket", {4, 3}, 1024, {7}},
+                                    {3, "tcp", 2, "tree", {}, 96, {7}, Collective::all_gather}};
   REQUIRE(append_samples(path, "gyre-perf measure", written));
   REQUIRE(append_samples(path, "gyre-perf measure", {}));
   const auto read = read_samples({path});
   REQUIRE(read);
-  REQUIRE(read->size() == 2);
+  REQUIRE(read->size() == 3);
   CHECK((*read)[0].median_us() == 2);
   CHECK((*read)[1].grid == std::vector{4, 3});
-  CHECK((*read)[1].transport == "ucx");
+  CHECK(((*read)[1].transport == "ucx" && (*read)[1].collective == Collective::all_reduce));
+  CHECK(((*read)[2].collective == Collective::all_gather && (*read)[2].block_bytes() == 32));
 
   for (const char* wrong :
        {"nonsense", "{}", R"({"ranks":0,"transport":"shm","processors":2,"algorithm":"ring","grid":[],"bytes":8,"us":[1]})",
-        R"({"ranks":2,"transport":"shm","processors":2,"algorithm":"ring","grid":[],"bytes":8,"us":[]})"}) {
+        R"({"ranks":2,"transport":"shm","processors":2,"algorithm":"ring","grid":[],"bytes":8,"us":[]})",
+        R"({"collective":"gossip","ranks":2,"transport":"shm","processors":2,"algorithm":"ring","grid":[],"bytes":8,"us":[1]})"}) {
     std::ofstream(path, std::ios::trunc) << wrong << '\n';
     const auto refused = read_samples({path});
     REQUIRE_FALSE(refused);

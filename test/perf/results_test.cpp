@@ -26,7 +26,7 @@ TEST_CASE("a sweep's lines are read back, cycles of a call together") {
                      "\n");
   const auto results = read_results(file.path());
   REQUIRE(results);
-  CHECK((results->benchmark->name == "all_reduce" && results->ranks() == 4 && !results->samples && results->asked == "ring"));
+  CHECK((results->benchmark().name == "all_reduce" && results->ranks() == 4 && !results->samples && results->asked == "ring"));
   REQUIRE(results->points.size() == 4);
   const Point& first = results->points[0];
   CHECK((first.bytes == 8 && !first.in_place && first.transport == "shm" && first.redop == "sum" && first.root == -1 &&
@@ -57,6 +57,16 @@ TEST_CASE("samples of measure are read, with or without a line about the machine
     CHECK((results->samples && results->points.size() == 2 && results->points[0].us.size() == 6));
     CHECK((results->points[1].algorithm == "tree" && results->points[1].processors == 2));
   }
+}
+
+TEST_CASE("samples of several collectives are points of their own") {
+  const std::string of_broadcast = R"({"collective":"broadcast",)" + sample(8, 3, "ring").substr(1);
+  const Written file(of_broadcast + sample(8, 2, "ring"));
+  const auto results = read_results(file.path());
+  REQUIRE(results);
+  REQUIRE((results->samples && results->points.size() == 2));
+  CHECK((results->points[0].benchmark->name == "broadcast" && results->points[0].redop.empty() && results->points[0].root == 0));
+  CHECK((results->points[1].benchmark->name == "all_reduce" && results->points[1].redop == "sum" && results->points[1].root == -1));
 }
 
 TEST_CASE("a file that is no results is an error that names the line") {

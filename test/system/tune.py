@@ -5,7 +5,7 @@ import tempfile
 
 from system import check, run, subjects
 
-QUICK = ["--ranks", 2, "--transport", "shm", "-b", "64", "-e", "4K", "--rounds", 2]
+QUICK = ["--collectives", "all_reduce,all_gather", "--ranks", 2, "--transport", "shm", "-b", "64", "-e", "4K", "--rounds", 2]
 
 
 def a_profile_is_made_and_taken_here():
@@ -18,7 +18,9 @@ def a_profile_is_made_and_taken_here():
         check(made["made_for"]["processors"] == os.cpu_count(), f"made for {made['made_for']}")
         check("fitted to" in made["links"]["host"]["origin"]["note"], f"{made['links']['host']}")
         check(os.path.exists(profile + ".samples.jsonl"), "no samples")
-        (measured,) = made["machines"]["host"]["measured"]
+        measured, gathered = made["machines"]["host"]["measured"]
+        check((measured["collective"], gathered["collective"]) == ("all_reduce", "all_gather"), f"{measured}, {gathered}")
+        check(gathered["bytes"] == [size // 2 for size in measured["bytes"]], f"not of a block: {gathered}")
         check(measured["bytes"] == [64, 128, 256, 512, 1024, 2048, 4096] and measured["ranks"] == 2, f"{measured}")
         check(all(len(times["us"]) == 7 for times in measured["times"]) and len(measured["times"]) > 5, f"{measured['times']}")
         done = run("all_reduce", "-b", "1K", "-e", "1K", "-n", 2, "--explain", env={"GYRE_CONSTANTS": profile}).passed()

@@ -45,10 +45,10 @@ SharedCache shared_cache(const std::filesystem::path& folder) {
   return largest;
 }
 
-Away Away::of(const HostLoad& load, const SharedCache& cache) {
+Away Away::of(const HostLoad& load, const SharedCache& cache, bool one_cache) {
   Away away{.calls = least_call};
-  const bool one_cache = cache.processors == 0 || cache.processors >= load.processors;
-  if (!load.crowded || !one_cache) away.messages = least_message;
+  const bool may_be_here = load.crowded && (cache.processors == 0 || cache.processors >= load.processors);
+  if (!one_cache && !may_be_here) away.messages = least_message;
   const auto all = static_cast<size_t>(std::max(load.processors, 1));
   const size_t together = static_cast<size_t>(load.ranks) * std::min(static_cast<size_t>(cache.processors), all) / all;
   if (cache.bytes > 0) away.results = cache.bytes / 2 / std::max<size_t>(together, 1);

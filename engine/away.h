@@ -21,7 +21,8 @@ struct Away {
 
   /// Bytes of a message to a peer's slots: in the cache each line would first come back from where the peer has read it, up to ten times as
   /// slowly where that is far away (perf/results/2026-11-23-slots). Never where ranks share processors
-  /// that can all have this cache: whoever reads it may be the next on this one.
+  /// that can all have this cache: whoever reads it may be the next on this one; nor where they have found to share one
+  /// (engine/copy_trial.h).
   size_t messages = never;
   /// Bytes of this rank's buffers in a call, for its results: from there on those of all ranks of a cache take half of it or more, and
   /// lines that are written would be read from memory first, and have left the cache when the user's program reads them
@@ -31,7 +32,7 @@ struct Away {
   /// lines are there sooner, wherever the reader is, than by way of the memory (perf/results/2026-11-26-small-messages).
   size_t calls = 0;
 
-  static Away of(const HostLoad&, const SharedCache&);
+  static Away of(const HostLoad&, const SharedCache&, bool one_cache);
 };
 
 }  // namespace gyre::engine

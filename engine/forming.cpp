@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "engine/communicator.h"
+#include "engine/copy_trial.h"
 #include "engine/gpu_channels.h"
 #include "engine/memory.h"
 #include "engine/network.h"
@@ -23,6 +24,9 @@ namespace {
 // Ranks that see different ranks live wait in vain for those; longer than another can be busy asking a host that does not answer.
 constexpr std::chrono::milliseconds attempt_slack{3000};
 constexpr std::chrono::milliseconds pause{50};
+// Ranks come from the same exchange; one whose processor somebody else has comes later, and what would be measured means nothing.
+constexpr std::chrono::microseconds trial_patience{20000};
+constexpr int64_t always_attached = 2;  // GYRE_ATTACH
 
 /// What blocks without moving what this process has in flight on other communicators is done by another thread meanwhile.
 template <class Step>
@@ -72,7 +76,16 @@ Result<std::unique_ptr<Communicator>> Communicator::form(std::unique_ptr<transpo
   auto board = GYRE_TRY(open_board(*bootstrap, connections, config, bounce_bytes(config, facts.size())));
   if (board != nullptr && doorbell != nullptr) board->rings(*doorbell);
   const HostLoad load = host_load(facts, bootstrap->rank());
-  const Away away = Away::of(load, shared_cache(fmt::format("/sys/devices/system/cpu/cpu{}/cache", std::max(sched_getcpu(), 0))));
+  bool one_cache = false;
+  // What is found changes no result: not which algorithm runs a reduction, only how its bytes are written.
+  if (board != nullptr && !load.crowded) {  // which all ranks know alike
+    const auto found = CopyTrial(bootstrap->rank()).run(*board, trial_patience).value_or(CopyTrial::Found());
+    one_cache = GYRE_TRY(all_have(*bootstrap, found.one_cache));
+    const bool straight = found.straight || *config.attach == always_attached;
+    if (!board->attached().empty() && !GYRE_TRY(all_have(*bootstrap, straight))) board->attach({});
+  }
+  const auto caches = fmt::format("/sys/devices/system/cpu/cpu{}/cache", std::max(sched_getcpu(), 0));
+  const Away away = Away::of(load, shared_cache(caches), one_cache);
   return std::unique_ptr<Communicator>(
       new Communicator({std::move(bootstrap), given, config, *std::move(circumstances), std::move(reunion), std::move(connections),
                         std::move(doorbell), std::move(board), load.crowded, away}));

@@ -1,9 +1,10 @@
 // Where the ranks of one host meet: each has lines that all others read, one per call in turn, with the flag and up to 48 bytes, so that a
-// small call costs one line transfer per pair; room for more behind each line, and for much in fewer slots; a bounce buffer, on which
-// others work as on a rank's own memory; and a count of the calls that it is done with, as far as it has told, with what it says of the
-// last ones.
+// small call costs one line transfer per pair; room for more behind each line, and for much in fewer slots; memory for trials of how near
+// ranks are to each other; a bounce buffer, on which others work as on a rank's own memory; and a count of the calls that it is done with,
+// as far as it has told, with what it says of the last ones.
 //
-//   rank:  | said (64) | line 0: sequence, word, 48 bytes | room 0 (4 KiB) | line 1 … | slot 0 (32 KiB) | slot 1 | … | bounce buffer |
+//   rank:  | said (64) | line 0: sequence, word, 48 bytes | room 0 (4 KiB) | line 1 … | slot 0 (32 KiB) | slot 1 | … | trial (68 KiB) |
+//   bounce buffer |
 //
 // `sequence` is the number of the call, from 1, stored last with release. A line may be written again when every rank is done with the
 // call that it was for, a slot too; there are many lines, so that who waits for nobody (the root of a broadcast) can run ahead while
@@ -31,6 +32,7 @@ class Board {
   static constexpr size_t line_bytes = 48;         ///< that travel with the flag
   static constexpr size_t room_bytes = 4096;       ///< behind a line
   static constexpr size_t slot_bytes = 32 * 1024;  ///< the most that a call can show
+  static constexpr size_t trial_bytes = 68 * 1024;
 
   struct alignas(64) Line {
     std::atomic<uint64_t> sequence;
@@ -57,6 +59,8 @@ class Board {
     return bytes <= room_bytes ? reinterpret_cast<std::byte*>(&at(rank, sequence) + 1)
                                : base(rank) + slots_at + (sequence % slots) * slot_bytes;
   }
+  /// A rank's memory for trials: zeros at first, aligned to a page; what lies there is theirs.
+  std::byte* trial(Rank rank) const { return base(rank) + trial_at; }
   /// A rank's bounce buffer. Free again for it when all others have finished the call that it was for.
   std::byte* bounce(Rank rank) const { return base(rank) + bounce_at; }
   /// Shows the line to all. `word`: what they must agree on.
@@ -109,7 +113,7 @@ class Board {
     part.done = std::max(part.done, done(peer).load(std::memory_order_acquire));
     return part.done >= sequence;
   }
-  /// What reaches the ordinary memory of all ranks, by rank; empty: not all can.
+  /// What reaches the ordinary memory of all ranks, by rank; empty: not all can, or should.
   void attach(std::vector<Attached> processes) { attached_ = std::move(processes); }
   const std::vector<Attached>& attached() const { return attached_; }
   /// From now on publish() and finish() wake by it who waits for that; it must outlive this.
@@ -127,7 +131,8 @@ class Board {
   };
   static constexpr size_t stride = sizeof(Line) + room_bytes;
   static constexpr size_t slots_at = (sizeof(Line) + lines * stride + 4095) / 4096 * 4096;
-  static constexpr size_t bounce_at = slots_at + slots * slot_bytes;
+  static constexpr size_t trial_at = slots_at + slots * slot_bytes;
+  static constexpr size_t bounce_at = trial_at + trial_bytes;
 
   bool all_finished(uint64_t sequence);
   explicit Board(Rank rank, int ranks, size_t bounce_bytes)

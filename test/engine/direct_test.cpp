@@ -273,7 +273,7 @@ TEST_CASE("two ranks read large blocks straight from each other's buffers, unles
   const auto counts = test::sampled(std::vector<size_t>{100003, 16383, 1 << 19, 16384, (1 << 19) + 1, (1 << 20) + 1, 1 << 20});
   for (const Rank unwilling : {-1, 1}) {
     const auto configs = [&](Rank rank) {
-      return test::configured({"GYRE_TRANSPORT=shm", rank == unwilling ? "GYRE_ATTACH=0" : "GYRE_ATTACH=1"});
+      return test::configured({"GYRE_TRANSPORT=shm", rank == unwilling ? "GYRE_ATTACH=0" : "GYRE_ATTACH=2"});
     };
     CHECK(first_wrong(run_ranks(2, configs, [&](Communicator& communicator) {
             std::string wrong;
@@ -306,7 +306,7 @@ TEST_CASE("messages carry a call whose buffer can't be read straight") {
   handler.sa_handler = Closed::open;
   REQUIRE(::sigaction(SIGSEGV, &handler, &before) == 0);
   for (const Collective collective : {Collective::all_gather, Collective::all_to_all}) {
-    CHECK(first_wrong(run_ranks(2, over_shm, [&](Communicator& communicator) -> std::string {
+    CHECK(first_wrong(run_ranks(2, all_configured({"GYRE_TRANSPORT=shm", "GYRE_ATTACH=2"}), [&](Communicator& communicator) -> std::string {
             auto* memory =
                 static_cast<std::byte*>(::mmap(nullptr, Closed::bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
             const Call call{collective, 65536, DataType::int32, ReduceOp::sum, 0};
@@ -405,7 +405,7 @@ std::string forecast(Communicator& communicator, const Call& call, BufferKind ki
 }
 
 TEST_CASE("the family, the prediction and the table are of what runs on such buffers") {
-  const auto words = run_ranks(2, all_configured({"GYRE_TRANSPORT=shm"}), [](Communicator& communicator) -> std::string {
+  const auto words = run_ranks(2, all_configured({"GYRE_TRANSPORT=shm", "GYRE_ATTACH=2"}), [](Communicator& communicator) -> std::string {
     constexpr auto ordinary = BufferKind::ordinary;
     constexpr auto heap = BufferKind::shared_heap;
     const Call small{Collective::all_reduce, 2, DataType::float32, ReduceOp::sum, 0};

@@ -1,0 +1,93 @@
+#include "engine/copy_trial.h"
+
+#include <algorithm>
+#include <array>
+
+#include "engine/wait.h"
+#include "kernels/reduce_host.h"
+
+namespace gyre::engine {
+
+/// On the board, of the rank that writes. Messages are numbered over all trials, so that one who comes late takes part in a later one.
+struct CopyTrial::Area {
+  alignas(64) std::atomic<uint64_t> written;
+  uint64_t source;  // where the writer's own bytes lie
+  alignas(64) std::atomic<uint64_t> read;
+  alignas(64) std::byte data[64 << 10];
+};
+
+namespace {
+
+enum Way : uint8_t { in_caches, past_caches, straight };
+constexpr uint64_t ways = 3, of_each = 6;
+constexpr uint64_t unmeasured = 2;  // they move what the caches held before
+constexpr uint64_t of_a_trial = ways * of_each;
+// What is less is within what differs from trial to trial; and where ranks are moved apart later, least is lost past the caches.
+constexpr double worth_it = 1.2;
+
+Way way_of(uint64_t number) { return static_cast<Way>((number - 1) % of_a_trial / of_each); }
+
+template <class Ready>
+bool in_time(Ready ready, std::chrono::steady_clock::time_point end) {
+  for (uint64_t looks = 1; !ready(); ++looks) {
+    relax_processor();
+    if (looks % 64 == 0 && std::chrono::steady_clock::now() > end) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<CopyTrial::Found> CopyTrial::run(const transport::Board& board, std::chrono::microseconds patience) {
+  static_assert(sizeof(Area) <= transport::Board::trial_bytes);
+  const Rank before = (rank_ + board.ranks() - 1) % board.ranks();
+  if (before == rank_) return {};
+  own_.resize(sizeof(Area::data));
+  ++trials_;
+  const auto area = [&](Rank rank) -> Area& { return *reinterpret_cast<Area*>(board.trial(rank)); };
+  const bool may_read = !board.attached().empty();
+  std::optional<Found> found;
+  for (const bool writes : {rank_ % 2 == 0, rank_ % 2 != 0}) {  // one of two neighbours begins
+    const Clock::time_point end = Clock::now() + patience;
+    if (writes)
+      found = write(area(rank_), may_read, end);
+    else
+      read(area(before), may_read ? &board.attached()[static_cast<size_t>(before)] : nullptr, end);
+  }
+  return found;
+}
+
+std::optional<CopyTrial::Found> CopyTrial::write(Area& area, bool may_read, Clock::time_point end) {
+  std::array<double, ways> least{1e9, 1e9, 1e9};  // seconds
+  uint64_t number = (trials_ - 1) * of_a_trial;
+  const auto taken = [&] { return area.read.load(std::memory_order_acquire) == area.written.load(std::memory_order_relaxed); };
+  for (uint64_t i = 0; i < (may_read ? ways : ways - 1) * of_each; ++i) {
+    if (!in_time(taken, end)) return {};
+    const Way way = way_of(++number);
+    area.source = reinterpret_cast<uintptr_t>(own_.data());
+    const Clock::time_point begin = Clock::now();
+    if (way == in_caches) kernels::copy(area.data, own_.data(), own_.size());
+    if (way == past_caches) kernels::copy_away(area.data, own_.data(), own_.size());
+    kernels::fence_away();
+    area.written.store(number, std::memory_order_release);
+    if (!in_time(taken, end)) return {};
+    if (i % of_each >= unmeasured) least[way] = std::min(least[way], std::chrono::duration<double>(Clock::now() - begin).count());
+  }
+  return Found{least[in_caches] * worth_it < least[past_caches], least[straight] < std::min(least[in_caches], least[past_caches])};
+}
+
+void CopyTrial::read(Area& area, const transport::Attached* process, Clock::time_point end) {
+  const uint64_t last = trials_ * of_a_trial - (process != nullptr ? 0 : of_each);
+  uint64_t seen = area.read.load(std::memory_order_relaxed);
+  while (seen < last) {
+    uint64_t number = seen;
+    if (!in_time([&] { return (number = area.written.load(std::memory_order_acquire)) != seen; }, end)) return;
+    if (way_of(number) != straight)
+      kernels::copy(own_.data(), area.data, own_.size());
+    else if (process != nullptr)
+      std::ignore = process->read(own_.data(), area.source, own_.size());
+    area.read.store(seen = number, std::memory_order_release);
+  }
+}
+
+}  // namespace gyre::engine

@@ -1,0 +1,42 @@
+// By which way the bytes of ranks of a host are with each other soonest. It depends on how far their processors are apart, which the system
+// does not say in a virtual machine, and differs by machine up to ten times (perf/results/2026-11-23-slots); so it is tried when
+// they have met: each rank writes some bytes for the next one, through its caches and past them, or has them read where they lie, and takes
+// the time until the next one has them.
+#pragma once
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/types.h"
+#include "transport/board.h"
+
+namespace gyre::engine {
+
+class CopyTrial {
+ public:
+  struct Found {
+    bool one_cache = false;  ///< messages are there sooner through the caches than past them, as where processors share one
+    bool straight = false;   ///< what is read from a process's own memory is there sooner than either; false where none can read so
+  };
+
+  explicit CopyTrial(Rank rank) : rank_(rank) {}
+
+  /// Called by all ranks of the board at about the same time, each with a processor of its own; takes some 100 us, and never longer than
+  /// twice the patience. Nothing: a neighbour did not come in time, and what is known is known of other moments.
+  std::optional<Found> run(const transport::Board&, std::chrono::microseconds patience);
+
+ private:
+  struct Area;
+  using Clock = std::chrono::steady_clock;
+
+  std::optional<Found> write(Area&, bool may_read, Clock::time_point end);
+  void read(Area&, const transport::Attached*, Clock::time_point end);
+
+  Rank rank_;
+  uint64_t trials_ = 0;
+  std::vector<std::byte> own_;  // what is written; what was read
+};
+
+}  // namespace gyre::engine

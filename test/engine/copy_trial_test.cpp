@@ -1,0 +1,81 @@
+#include "engine/copy_trial.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "test/catch.h"
+
+using namespace gyre;
+using engine::CopyTrial;
+using std::chrono::microseconds;
+using std::chrono::seconds;
+using transport::Board;
+
+namespace {
+
+using FoundByRank = std::vector<std::optional<CopyTrial::Found>>;
+
+struct Trials {
+  std::vector<std::unique_ptr<Board>> boards;
+  std::vector<CopyTrial> trials;
+
+  explicit Trials(int ranks, bool attached = false) {
+    for (Rank rank = 0; rank < ranks; ++rank) {
+      boards.push_back(*Board::create(rank, ranks));
+      trials.emplace_back(rank);
+    }
+    for (Rank rank = 0; rank < ranks; ++rank) {
+      Board& board = *boards[static_cast<size_t>(rank)];
+      for (Rank peer = 0; peer < ranks; ++peer) {
+        if (peer != rank) REQUIRE(board.open(peer, boards[static_cast<size_t>(peer)]->address()));
+      }
+      const auto process = transport::Attached::open(transport::ProcessAddress::self());
+      if (attached && process) board.attach({static_cast<size_t>(ranks), *process});
+    }
+  }
+  FoundByRank run(size_t from, size_t to, microseconds patience) {
+    FoundByRank found(boards.size());
+    std::vector<std::thread> threads;
+    for (size_t rank = from; rank < to; ++rank) {
+      threads.emplace_back([&, rank] { found[rank] = trials[rank].run(*boards[rank], patience); });
+    }
+    for (std::thread& thread : threads) thread.join();
+    return found;
+  }
+  bool all_learn() {
+    const FoundByRank found = run(0, boards.size(), seconds(20));
+    return std::all_of(found.begin(), found.end(), [](const auto& one) { return one.has_value(); });
+  }
+};
+
+}  // namespace
+
+TEST_CASE("every rank learns by which way its bytes reach the next one, time after time") {
+  for (const int ranks : {2, 3, 4, 7}) {
+    for (const bool attached : {false, true}) {
+      Trials all(ranks, attached);
+      for (int i = 0; i < 4; ++i) CHECK(all.all_learn());
+    }
+  }
+}
+
+TEST_CASE("nothing is read straight where that can't be") {
+  Trials all(2);
+  for (const auto& found : all.run(0, 2, seconds(20))) CHECK((found && !found->straight));
+}
+
+TEST_CASE("where a rank stays away nothing is learnt, in time, and later trials are not disturbed") {
+  for (const int ranks : {2, 3}) {
+    Trials all(ranks, ranks == 2);
+    for (size_t there = 0; there < static_cast<size_t>(ranks); ++there) {
+      const auto begin = std::chrono::steady_clock::now();
+      CHECK_FALSE(all.run(there, there + 1, microseconds(500))[there].has_value());
+      CHECK(std::chrono::steady_clock::now() - begin < seconds(10));
+    }
+    CHECK(all.all_learn());
+    CHECK_FALSE(
+        all.run(1, static_cast<size_t>(ranks), microseconds(500))[static_cast<size_t>(ranks) - 1].has_value());  // the first is away
+  }
+  Trials alone(1);
+  CHECK_FALSE(alone.run(0, 1, seconds(20))[0].has_value());
+}

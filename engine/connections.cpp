@@ -129,6 +129,12 @@ Result<std::unique_ptr<transport::Doorbell>> open_doorbell(Bootstrap& bootstrap,
 
 namespace {
 
+// Whether all ranks have found something to be so.
+Result<bool> all_have(Bootstrap& bootstrap, bool own) {
+  const auto all = GYRE_TRY(bootstrap.all_gather(own ? "1" : "0"));
+  return std::find(all.begin(), all.end(), "0") == all.end();
+}
+
 Status open_boards(transport::Board& board, Rank own, const std::vector<std::string>& addresses) {
   for (Rank peer = 0; peer < static_cast<Rank>(addresses.size()); ++peer) {
     if (peer != own) GYRE_TRY(board.open(peer, addresses[static_cast<size_t>(peer)]));
@@ -157,11 +163,6 @@ Result<std::vector<transport::Attached>> attach(Bootstrap& bootstrap, bool wante
 }
 
 }  // namespace
-
-Result<bool> all_have(Bootstrap& bootstrap, bool own) {
-  const auto all = GYRE_TRY(bootstrap.all_gather(own ? "1" : "0"));
-  return std::find(all.begin(), all.end(), "0") == all.end();
-}
 
 Result<std::unique_ptr<transport::Board>> open_board(Bootstrap& bootstrap, const Connections& connections, const Config& config,
                                                      size_t bounce_bytes) {

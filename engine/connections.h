@@ -21,8 +21,6 @@ struct Connections {
   std::vector<bool> near;                            ///< [peer]: on this rank's host, as this rank is itself
 };
 
-/// Called by all ranks. Whether all have found something to be so.
-Result<bool> all_have(transport::Bootstrap&, bool own);
 /// Called by all ranks. auto: shm inside a host where the peer's memory can be opened, otherwise as network.h says; or the transport named.
 /// `ports`: as transport::open_worker()'s. Error: a pair that can't be joined, with the reason.
 Result<Connections> connect_ranks(transport::Bootstrap&, const Config&, const std::vector<Facts>&, std::span<const std::string> ports = {});

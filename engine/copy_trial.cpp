@@ -2,17 +2,19 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "engine/wait.h"
 #include "kernels/reduce_host.h"
 
 namespace gyre::engine {
 
-/// On the board, of the rank that writes. Messages are numbered over all trials, so that one who comes late takes part in a later one.
+/// On the board, of the rank that writes; zeros at first. Messages are numbered from 1.
 struct CopyTrial::Area {
   alignas(64) std::atomic<uint64_t> written;
   uint64_t source;  // where the writer's own bytes lie
   alignas(64) std::atomic<uint64_t> read;
+  std::atomic<bool> unreadable;  // where they lie
   alignas(64) std::byte data[64 << 10];
 };
 
@@ -21,14 +23,15 @@ namespace {
 enum Way : uint8_t { in_caches, past_caches, straight };
 constexpr uint64_t ways = 3, of_each = 6;
 constexpr uint64_t unmeasured = 2;  // they move what the caches held before
-constexpr uint64_t of_a_trial = ways * of_each;
 // What is less is within what differs from trial to trial; and where ranks are moved apart later, least is lost past the caches.
 constexpr double worth_it = 1.2;
 
-Way way_of(uint64_t number) { return static_cast<Way>((number - 1) % of_a_trial / of_each); }
+Way way_of(uint64_t number) { return static_cast<Way>((number - 1) / of_each); }
+uint64_t messages(bool may_read) { return (may_read ? ways : ways - 1) * of_each; }
 
 template <class Ready>
 bool in_time(Ready ready, std::chrono::steady_clock::time_point end) {
+  if (std::chrono::steady_clock::now() > end) return false;
   for (uint64_t looks = 1; !ready(); ++looks) {
     relax_processor();
     if (looks % 64 == 0 && std::chrono::steady_clock::now() > end) return false;
@@ -39,12 +42,11 @@ bool in_time(Ready ready, std::chrono::steady_clock::time_point end) {
 }  // namespace
 
 std::optional<CopyTrial::Found> CopyTrial::run(const transport::Board& board, std::chrono::microseconds patience) {
-  static_assert(sizeof(Area) <= transport::Board::trial_bytes);
+  static_assert(sizeof(Area) <= transport::Board::slots * transport::Board::slot_bytes);
   const Rank before = (rank_ + board.ranks() - 1) % board.ranks();
   if (before == rank_) return {};
   own_.resize(sizeof(Area::data));
-  ++trials_;
-  const auto area = [&](Rank rank) -> Area& { return *reinterpret_cast<Area*>(board.trial(rank)); };
+  const auto area = [&](Rank rank) -> Area& { return *reinterpret_cast<Area*>(board.all_slots(rank)); };
   const bool may_read = !board.attached().empty();
   std::optional<Found> found;
   for (const bool writes : {rank_ % 2 == 0, rank_ % 2 != 0}) {  // one of two neighbours begins
@@ -59,34 +61,33 @@ std::optional<CopyTrial::Found> CopyTrial::run(const transport::Board& board, st
 
 std::optional<CopyTrial::Found> CopyTrial::write(Area& area, bool may_read, Clock::time_point end) {
   std::array<double, ways> least{1e9, 1e9, 1e9};  // seconds
-  uint64_t number = (trials_ - 1) * of_a_trial;
-  const auto taken = [&] { return area.read.load(std::memory_order_acquire) == area.written.load(std::memory_order_relaxed); };
-  for (uint64_t i = 0; i < (may_read ? ways : ways - 1) * of_each; ++i) {
-    if (!in_time(taken, end)) return {};
-    const Way way = way_of(++number);
-    area.source = reinterpret_cast<uintptr_t>(own_.data());
+  area.source = reinterpret_cast<uintptr_t>(own_.data());
+  for (uint64_t number = 1; number <= messages(may_read); ++number) {
+    const Way way = way_of(number);
+    std::memset(own_.data(), static_cast<int>(number),
+                own_.size());  // as a program has just computed it: here, and not where it was read last
     const Clock::time_point begin = Clock::now();
     if (way == in_caches) kernels::copy(area.data, own_.data(), own_.size());
     if (way == past_caches) kernels::copy_away(area.data, own_.data(), own_.size());
     kernels::fence_away();
     area.written.store(number, std::memory_order_release);
-    if (!in_time(taken, end)) return {};
-    if (i % of_each >= unmeasured) least[way] = std::min(least[way], std::chrono::duration<double>(Clock::now() - begin).count());
+    if (!in_time([&] { return area.read.load(std::memory_order_acquire) == number; }, end)) return {};
+    const double taken = std::chrono::duration<double>(Clock::now() - begin).count();
+    if ((number - 1) % of_each >= unmeasured) least[way] = std::min(least[way], taken);
   }
-  return Found{least[in_caches] * worth_it < least[past_caches], least[straight] < std::min(least[in_caches], least[past_caches])};
+  const double message = std::min(least[in_caches], least[past_caches]);
+  const bool readable = may_read && !area.unreadable.load(std::memory_order_relaxed);
+  return Found{least[in_caches] * worth_it < least[past_caches], readable && least[straight] * worth_it < message};
 }
 
 void CopyTrial::read(Area& area, const transport::Attached* process, Clock::time_point end) {
-  const uint64_t last = trials_ * of_a_trial - (process != nullptr ? 0 : of_each);
-  uint64_t seen = area.read.load(std::memory_order_relaxed);
-  while (seen < last) {
-    uint64_t number = seen;
-    if (!in_time([&] { return (number = area.written.load(std::memory_order_acquire)) != seen; }, end)) return;
+  for (uint64_t number = 1; number <= messages(process != nullptr); ++number) {
+    if (!in_time([&] { return area.written.load(std::memory_order_acquire) == number; }, end)) return;
     if (way_of(number) != straight)
       kernels::copy(own_.data(), area.data, own_.size());
-    else if (process != nullptr)
-      std::ignore = process->read(own_.data(), area.source, own_.size());
-    area.read.store(seen = number, std::memory_order_release);
+    else if (!process->read(own_.data(), area.source, own_.size()))
+      area.unreadable.store(true, std::memory_order_relaxed);
+    area.read.store(number, std::memory_order_release);
   }
 }
 

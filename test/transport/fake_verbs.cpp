@@ -93,6 +93,11 @@ void FakeVerbs::hold(bool held) {
   state_->held = held;
 }
 
+void FakeVerbs::swallow() {
+  std::lock_guard lock(state_->mutex);
+  state_->swallows = true;
+}
+
 void FakeVerbs::shuffle(uint64_t seed) {
   std::lock_guard lock(state_->mutex);
   state_->shuffled = seed != 0;

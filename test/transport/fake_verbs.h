@@ -53,6 +53,8 @@ class FakeVerbs {
   void lose_acknowledgements(const std::string& device, uint8_t port = 1);
   /// Packets stay in the network, whatever becomes of their sender.
   void hold(bool held);
+  /// What is in the network stays, and its sender hears nothing of it, as of a device that has lost it.
+  void swallow();
   /// Packets of different queue pairs pass each other; 0: first in, first out.
   void shuffle(uint64_t seed);
   /// The `nth` next call of this function ("reg_mr", "post_send") fails with this errno.

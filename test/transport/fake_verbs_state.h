@@ -106,7 +106,7 @@ struct FakeVerbs::State {
   std::vector<std::pair<std::span<const std::byte>, bool>> gpus;
   std::deque<Packet> network;
   std::map<std::string, std::pair<int, int>> failures;  // function: calls until then, errno
-  bool held = false;
+  bool held = false, swallows = false;
   std::mt19937_64 random;
   bool shuffled = false;
   int handles = 0;
@@ -254,6 +254,7 @@ struct FakeVerbs::State {
     const auto from = pairs.find(packet.from), to = pairs.find(packet.to);
     const bool sender = from != pairs.end();
     if (!sender) packet.failed = true;
+    if (swallows && !packet.failed) return Fate::waits;
     if (held) return sender && !packet.failed ? again(packet, IBV_WC_RETRY_EXC_ERR, from->second->attributes.retry_cnt) : Fate::waits;
     const bool passes = sender && port(*from->second).passes;
     const bool takes = to != pairs.end() && port(*to->second).passes &&

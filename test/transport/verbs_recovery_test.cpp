@@ -144,6 +144,30 @@ TEST_CASE("a path that is coming back carries on when the last other one fails b
   CHECK(words(two.a().link->failure()) == "");
 }
 
+TEST_CASE("a path that is tried when no other is left, and of which nothing is heard, ends the connection") {
+  Two two(2);
+  for (auto& end : two.ends) end.link->lose(*end.rails[0], std::nullopt, lost);
+  for (int i = 0; i < 1000; ++i) two.progress();
+  for (auto& end : two.ends) end.link->retry_at_once();
+  two.tick();
+  // As above, and what is held back then is swallowed.
+  for (int i = 0; i < 20; ++i) (void)poll(std::span(two.a().rails).first(1));
+  two.fake.hold(true);
+  for (auto& end : two.ends) (void)poll(std::span(end.rails).subspan(1, 1));
+  for (auto& end : two.ends) (void)end.link->catch_up();
+  Link& link = *two.a().link;
+  REQUIRE(link.trying());
+  link.lose(*two.a().rails[1], std::nullopt, lost);
+  two.fake.swallow();
+  for (int i = 0; i < 1000; ++i) two.progress();  // what was under way there has come back
+  auto now = Link::Clock::now();
+  link.tick(now, false);
+  link.tick(now += std::chrono::minutes(2), false);  // a device may take 137 s by the default timeout and retries
+  CHECK(words(link.failure()) == "");
+  link.tick(now += std::chrono::minutes(1), false);
+  CHECK(words(link.failure()).find("no device has said whether they carry") != std::string::npos);
+}
+
 TEST_CASE("a long message waits for room for both of its writes where packets pass each other") {
   transport::verbs::PathOptions adaptive;
   adaptive.adaptive_routing = true;

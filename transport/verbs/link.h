@@ -234,6 +234,7 @@ class Link final : private Detour::Receiver {
   std::byte* place_of(Immediate, uint64_t offset, uint64_t bytes) override;
   void taken(Request* owner, uint8_t piece) override;
   // link_rejoin.cpp
+  bool tried_too_long(Clock::time_point now);
   void rejoin(bool on_time);
   void wait_for(uint8_t path);
   void probe(Path&);
@@ -271,6 +272,7 @@ class Link final : private Detour::Receiver {
   std::array<uint32_t, max_paths> gone_{};        // with its device
   std::array<Retry, max_paths> retry_{};
   Clock::time_point probed_{};
+  Clock::time_point none_since_{};  // since when no way is left, as far as tick() has seen; zero: one is
   uint64_t mails_ = 0;
   bool unsaid_ = false;  // the peer is still to be told of news
   bool unsent_ = false;  // pieces, credits or words are

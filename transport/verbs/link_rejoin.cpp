@@ -17,6 +17,14 @@ constexpr std::chrono::seconds good_while{10};  // after which a path's failure 
 constexpr std::chrono::seconds probe_interval{1};
 constexpr std::chrono::seconds drain_limit{10};
 
+/// Until a device must have said that nobody answers: InfiniBand's specification lets it wait for an acknowledgement up to four times the
+/// timeout, for each time that a packet is sent. Zero: for ever.
+milliseconds answer_limit(const PathOptions& options) {
+  constexpr double unit_ms = 4.096e-3;
+  if (options.timeout == 0) return milliseconds(0);
+  return milliseconds(static_cast<int64_t>(4 * unit_ms * static_cast<double>(uint64_t{1} << options.timeout) * (1 + options.retries)));
+}
+
 }  // namespace
 
 void Link::wait_for(uint8_t path) {
@@ -75,8 +83,21 @@ void Link::probe_done(Path& path) {
             paths_.size());
 }
 
+// A device may lose a probe and say nothing of it; both ends would wait for ever.
+bool Link::tried_too_long(Clock::time_point now) {
+  if (alive() > 0 || has_detour() || !trying())
+    none_since_ = {};
+  else if (none_since_ == Clock::time_point())
+    none_since_ = now;
+  const milliseconds limit = answer_limit(rails_.front()->options());
+  return none_since_ != Clock::time_point() && limit.count() > 0 && now - none_since_ > limit + drain_limit;
+}
+
 void Link::tick(Clock::time_point now, bool watch_paths) {
   if (failure_) return;
+  if (tried_too_long(now))
+    return fail(
+        {Code::remote, fmt::format("{}: no path is left, and of those that were tried no device has said whether they carry", peer_)});
   for (const auto& path : paths_)
     if (path->state() == Path::State::failed && !path->out() && now - retry_[path->index()].failed_at > drain_limit)
       return fail({Code::system,

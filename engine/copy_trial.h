@@ -25,8 +25,8 @@ class CopyTrial {
   explicit CopyTrial(Rank rank) : rank_(rank) {}
 
   /// Once for a board before its first call, by all its ranks at about the same time, each with a processor of its own; until all have
-  /// returned the board's slots are the trial's. Takes some 100 us, and never much longer than twice the patience. Nothing: a neighbour did
-  /// not come in time.
+  /// returned the board's slots are the trial's. Takes 0.1 to 0.2 ms, and never much longer than twice the patience. Nothing: a neighbour
+  /// did not come in time.
   std::optional<Found> run(const transport::Board&, std::chrono::microseconds patience);
 
  private:

@@ -24,6 +24,8 @@ struct Benchmark {
 
   bool reduces() const { return collective && gyre::reduces(*collective); }
   bool rooted() const { return collective && gyre::rooted(*collective); }
+  /// Of the larger of input and output.
+  size_t blocks(int ranks) const { return input_per_rank || output_per_rank ? static_cast<size_t>(ranks) : 1; }
 };
 
 /// Operations of a sweep: NCCL's five, and pre-multiplied sums.
@@ -47,7 +49,7 @@ struct Case {
   Rank root = 0;
 
   /// Of the larger of input and output.
-  size_t blocks() const { return benchmark->input_per_rank || benchmark->output_per_rank ? static_cast<size_t>(ranks) : 1; }
+  size_t blocks() const { return benchmark->blocks(ranks); }
   size_t bytes() const { return blocks() * count * size_of(type); }
 
   bool has_input(Rank) const;

@@ -56,35 +56,37 @@ inline CLI::ValidationError none_of(const std::string& flag, const std::string& 
                                                 near.empty() ? "" : fmt::format("; did you mean {}?", near)));
 }
 
+template <class Collectives>
+std::vector<std::string_view> names_of(const Collectives& collectives) {
+  std::vector<std::string_view> names;
+  for (const Collective collective : collectives) names.push_back(name(collective));
+  return names;
+}
+inline Collective read_collective(const std::string& flag, const std::string& given) {
+  const auto collective = collective_named(given);
+  if (!collective) throw none_of(flag, given, names_of(all_collectives()));
+  return *collective;
+}
+
 /// A flag, whose help ends with what stands in `value` already, or a position.
 inline CLI::Option* add_collective(CLI::App* app, const std::string& flag, Collective& value) {
-  std::vector<std::string_view> names;
-  for (const Collective collective : all_collectives()) names.push_back(name(collective));
-  const auto read = [=, &value](const std::string& given) {
-    const auto collective = collective_named(given);
-    if (!collective) throw none_of(flag, given, names);
-    value = *collective;
-  };
+  const auto read = [flag, &value](const std::string& given) { value = read_collective(flag, given); };
   const std::string unsaid = flag.starts_with('-') ? fmt::format(" ({})", name(value)) : "";
-  return app->add_option_function<std::string>(flag, read, fmt::format("{}{}", fmt::join(names, ", "), unsaid))->type_name("NAME");
+  return app->add_option_function<std::string>(flag, read, fmt::format("{}{}", fmt::join(names_of(all_collectives()), ", "), unsaid))
+      ->type_name("NAME");
 }
 
 /// Names with commas between them; the help ends with what stands in `values` already.
 inline void add_collectives(CLI::App* app, const std::string& flag, std::vector<Collective>& values) {
-  std::vector<std::string_view> names, unsaid;
-  for (const Collective collective : all_collectives()) names.push_back(name(collective));
-  for (const Collective collective : values) unsaid.push_back(name(collective));
-  const auto read = [=, &values](const std::vector<std::string>& given) {
+  const auto read = [flag, &values](const std::vector<std::string>& given) {
     values.clear();
     for (const std::string& one : given) {
-      const auto collective = collective_named(one);
-      if (!collective) throw none_of(flag, one, names);
-      if (std::ranges::find(values, *collective) == values.end()) values.push_back(*collective);
+      const Collective collective = read_collective(flag, one);
+      if (std::ranges::find(values, collective) == values.end()) values.push_back(collective);
     }
   };
-  app->add_option_function<std::vector<std::string>>(flag, read, fmt::format("{} ({})", fmt::join(names, ", "), fmt::join(unsaid, ",")))
-      ->delimiter(',')
-      ->type_name("NAMES");
+  const auto text = fmt::format("{} ({})", fmt::join(names_of(all_collectives()), ", "), fmt::join(names_of(values), ","));
+  app->add_option_function<std::vector<std::string>>(flag, read, text)->delimiter(',')->type_name("NAMES");
 }
 
 /// One name of a set, or "all".

@@ -13,7 +13,7 @@ namespace gyre::perf {
 
 /// One way of one row, with all of its measurements.
 struct Point {
-  const Benchmark* benchmark = &benchmark_of(Collective::all_reduce);
+  const Benchmark* benchmark = nullptr;
   int ranks = 1;
   std::string transport;
   std::string type;

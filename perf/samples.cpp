@@ -20,10 +20,7 @@ double Sample::median_us() const {
   return sorted.size() % 2 != 0 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
 }
 
-size_t Sample::block_bytes() const {
-  const Benchmark& benchmark = benchmark_of(collective);
-  return benchmark.input_per_rank || benchmark.output_per_rank ? bytes / static_cast<size_t>(ranks) : bytes;
-}
+size_t Sample::block_bytes() const { return bytes / benchmark_of(collective).blocks(ranks); }
 
 namespace {
 
@@ -49,8 +46,7 @@ std::string senseless(const nlohmann::json& line) {
     if (!us.is_number() || !(us.get<double>() >= 1e-3 && us.get<double>() <= 1e12)) return "us must be from 0.001 to 1e12";
   }
   if (line.at("us").empty()) return "us is empty";
-  const Benchmark& benchmark = benchmark_of(*collective_of(line));
-  const auto blocks = benchmark.input_per_rank || benchmark.output_per_rank ? line.at("ranks").get<size_t>() : 1;
+  const size_t blocks = benchmark_of(*collective_of(line)).blocks(line.at("ranks").get<int>());
   if (blocks > 1 && line.at("bytes").get<size_t>() % (blocks * sizeof(float)) != 0) return "bytes must be whole elements for every rank";
   return "";
 }

@@ -45,7 +45,7 @@ struct Candidate {
 /// work takes which no processor leaves lying). Calls of what has a root follow each other without waiting, and the busiest rank sets
 /// their pace: its work is added.
 double weighed(const Query&, const Price&);
-/// The same, or what was measured, of calls that followed each other.
+/// The same, or as measured, of calls that followed each other, or simulated, of one: nothing is added.
 double weighed(const Query&, const Candidate&);
 
 struct Choice {

@@ -1,10 +1,9 @@
 // Where the ranks of one host meet: each has lines that all others read, one per call in turn, with the flag and up to 48 bytes, so that a
-// small call costs one line transfer per pair; room for more behind each line, and for much in fewer slots; memory for trials of how near
-// ranks are to each other; a bounce buffer, on which others work as on a rank's own memory; and a count of the calls that it is done with,
-// as far as it has told, with what it says of the last ones.
+// small call costs one line transfer per pair; room for more behind each line, and for much in fewer slots; a bounce buffer, on which
+// others work as on a rank's own memory; and a count of the calls that it is done with, as far as it has told, with what it says of the
+// last ones.
 //
-//   rank:  | said (64) | line 0: sequence, word, 48 bytes | room 0 (4 KiB) | line 1 … | slot 0 (32 KiB) | slot 1 | … | trial (68 KiB) |
-//   bounce buffer |
+//   rank:  | said (64) | line 0: sequence, word, 48 bytes | room 0 (4 KiB) | line 1 … | slot 0 (32 KiB) | slot 1 | … | bounce buffer |
 //
 // `sequence` is the number of the call, from 1, stored last with release. A line may be written again when every rank is done with the
 // call that it was for, a slot too; there are many lines, so that who waits for nobody (the root of a broadcast) can run ahead while

@@ -123,12 +123,8 @@ bool Executor::may_still_come(const Work& work) {
   return looked_since_++ < last_looks;
 }
 
-// Looked at now and then by a rank that has been waiting.
-Status Executor::stalled(const Work& work) {
-  if (may_still_come(work)) {
-    look_far_ = true;
-    return {};
-  }
+// What is known to be over here is over only once may_still_come has looked for its last messages: a peer may leave meanwhile.
+Status Executor::ended(const Work& work) {
   for (transport::Worker* worker : workers_) {
     const Error* broken = worker->failure();
     if (broken == nullptr) continue;
@@ -138,6 +134,24 @@ Status Executor::stalled(const Work& work) {
     if (failure == nullptr) bootstrap_.fail(*broken);
     return explain(failure != nullptr ? *failure : *broken, work);
   }
+  for (const Rank peer : work.awaited()) {
+    if (!bootstrap_.left(peer)) continue;
+    describe(work, false);
+    if (const Error* failure = bootstrap_.wait_for_failure(bootstrap_.left(0) ? 0ms : left_time)) return explain(*failure, work);
+    const Error left{Code::remote, fmt::format("rank {} has left", peer)};
+    bootstrap_.fail(left);
+    return explain(left, work);
+  }
+  return {};
+}
+
+// Looked at now and then by a rank that has been waiting.
+Status Executor::stalled(const Work& work) {
+  if (may_still_come(work)) {
+    look_far_ = true;
+    return {};
+  }
+  if (end_known_) GYRE_TRY(ended(work));
   const auto now = std::chrono::steady_clock::now();
   if (work.waits_for_itself()) {
     counted_ = {};
@@ -148,14 +162,6 @@ Status Executor::stalled(const Work& work) {
   if (!described_ || now - *described_ >= describe_every) {
     describe(work, false);
     described_ = now;
-  }
-  for (const Rank peer : work.awaited()) {
-    if (!bootstrap_.left(peer)) continue;
-    describe(work, false);
-    if (const Error* failure = bootstrap_.wait_for_failure(bootstrap_.left(0) ? 0ms : left_time)) return explain(*failure, work);
-    const Error left{Code::remote, fmt::format("rank {} has left", peer)};
-    bootstrap_.fail(left);
-    return explain(left, work);
   }
   if (waiter_.waited() > long_time && !warned_) {
     warned_ = true;

@@ -40,6 +40,7 @@ class Executor {
   void progress();
   Status look(const Work&);
   bool may_still_come(const Work&);
+  Status ended(const Work&);
   Status stalled(const Work&);
   void describe(const Work&, bool urgent);
   Error late(const Work&, std::chrono::milliseconds limit);

@@ -2,7 +2,10 @@
 #include "engine/executor.h"
 
 #include <chrono>
+#include <future>
 #include <optional>
+#include <thread>
+#include <utility>
 
 #include "test/catch.h"
 #include "test/ranks.h"
@@ -49,10 +52,44 @@ std::string told(std::chrono::milliseconds after) {
   })[0];
 }
 
+/// Its message comes as its sender leaves, which is while this rank tells rank 0 what it waits for.
+class JustLeft final : public Work {
+ public:
+  JustLeft(const transport::Bootstrap& bootstrap, std::promise<void>& told) : bootstrap_(bootstrap), told_(told) {}
+  Moved move() override { return {left_, left_}; }
+  Rank stranger() const override { return -1; }
+  std::vector<Rank> awaited() const override { return {1}; }
+  std::string where() const override { return "for rank 1"; }
+  Description description() const override {
+    if (!std::exchange(left_, true)) told_.set_value();
+    while (!bootstrap_.left(1)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return {0, 1, "a call"};
+  }
+  std::vector<transport::Pair> pairs() const override { return {}; }
+
+ private:
+  const transport::Bootstrap& bootstrap_;
+  std::promise<void>& told_;
+  mutable bool left_ = false;
+};
+
 }  // namespace
 
 TEST_CASE("what a rank sent before it left is not missed, be it on its way for a while when word of that is here") {
   for (const int after : {0, 1, 500}) CHECK(told(std::chrono::milliseconds(after)) == "");
+}
+
+TEST_CASE("a rank that leaves while it is being told of is looked for once more") {
+  std::promise<void> told;
+  const auto words = run_ranks(2, all_configured({}), [&](Communicator& communicator) {
+    if (communicator.rank() == 1) return told.get_future().wait(), std::string();
+    const std::vector<std::string> links{"", "shm"};
+    Waiter waiter("auto", {});
+    Executor executor(communicator.bootstrap(), {}, links, waiter);
+    JustLeft work(communicator.bootstrap(), told);
+    return error_of(executor.run(work));
+  });
+  CHECK(words[0] == "");
 }
 
 TEST_CASE("a rank that has left is not waited for") {

@@ -58,8 +58,8 @@ inline CLI::ValidationError none_of(const std::string& flag, const std::string& 
 
 template <class Collectives>
 std::vector<std::string_view> names_of(const Collectives& collectives) {
-  std::vector<std::string_view> names;
-  for (const Collective collective : collectives) names.push_back(name(collective));
+  std::vector<std::string_view> names(std::size(collectives));
+  std::transform(std::begin(collectives), std::end(collectives), names.begin(), [](Collective each) { return name(each); });
   return names;
 }
 inline Collective read_collective(const std::string& flag, const std::string& given) {

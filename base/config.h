@@ -39,7 +39,7 @@ struct Config {
                  "auto",
                  "Schedule of every collective that it has; auto: by size.",
                  {"auto", "naive", "ring", "tree", "double_tree", "halving_doubling", "bucket", "hierarchical", "leaders", "one_shot",
-                  "two_shot", "pat"}};
+                  "two_shot", "pat", "chained_tree"}};
   Word grid{"GYRE_GRID", "",
             "Extents of the grid of ranks for the algorithm named, such as 4x2, the fastest first; default: ranks of a host, hosts."};
   Word constants{"GYRE_CONSTANTS", "", "File of what things cost, by which auto chooses; default: those compiled in."};

@@ -10,7 +10,6 @@
 #include "kernels/canonical.h"
 #include "topo/algorithms.h"
 #include "topo/constants.h"
-#include "topo/job_channels.h"
 
 namespace gyre::engine {
 namespace {
@@ -46,9 +45,10 @@ topo::Shape shape_of(const Circumstances& c, const Placed& placed, const Call& c
   return shape;
 }
 
-// Channels that are rings go along those of GPUs, each along its own.
+// Channels go along the rings of GPUs, each along its own.
 std::vector<schedule::RankOrder> orders_of(const Placed& placed, const Call& call, const topo::Shape& shape, const topo::Family& family) {
-  if (family.rings && shape.channels > 1 && !placed.rings.empty()) return topo::along_rings(placed.rings, shape, call.root);
+  const bool several = shape.channels * family.channels > 1 && !placed.rings.empty();
+  if (family.orders != nullptr && several) return family.orders(placed.rings, shape, call.root);
   if (placed.order.empty()) return {};
   return {placed.order};
 }

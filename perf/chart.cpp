@@ -17,8 +17,8 @@ namespace svg = schedule::svg;
 // By the order of families(), so that those that run between the ranks of a host, and stand in one picture, differ most: Okabe and Ito's
 // colours for any colour vision (jfly.uni-koeln.de/color) but yellow, which is the highlighter's, and dark ones of Tol's
 // (personal.sron.nl/~pault).
-constexpr std::array<std::string_view, 11> colours{"#4A4A4A", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9",
-                                                   "#8C510A", "#999933", "#D55E00", "#332288", "#882255"};
+constexpr std::array<std::string_view, 12> colours{"#4A4A4A", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9",
+                                                   "#8C510A", "#999933", "#D55E00", "#332288", "#882255", "#117733"};
 constexpr int outlines = 5;                  // circle, square, triangle, diamond, triangle upside down
 static_assert(look_shapes == 2 * outlines);  // filled, hollow
 

@@ -9,6 +9,7 @@
 #include "schedule/fuse.h"
 #include "schedule/meaning.h"
 #include "topo/families.h"
+#include "topo/job_channels.h"
 #include "topo/profile_grid.h"
 
 namespace gyre::topo {
@@ -33,7 +34,7 @@ constexpr std::array table{
            .collectives = Has::rings,
            .make = ring,
            .alternates = true,
-           .rings = true,
+           .orders = along_rings,
            .lines = ring_lines},
     Family{.name = "tree",
            .sentence = "up and down a binary tree; few hops",
@@ -89,6 +90,14 @@ constexpr std::array table{
            .collectives = Has::blockwise,
            .make = pat,
            .formula = profile_of_pat},
+    Family{.name = "chained_tree",
+           .sentence = "chains inside of nodes, and between them two trees",
+           .collectives = Has::sums_and_broadcast,
+           .make = chained_tree,
+           .grid = GridUse::nodes,
+           .channels = 2,
+           .orders = along_chains,
+           .growth = Growth::slow},
 };
 
 // "only reduce_scatter and all_gather".

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "schedule/renamed.h"
 #include "schedule/schedule.h"
 #include "topo/grid.h"
 #include "topo/profile.h"
@@ -33,7 +34,8 @@ struct Family {
   GridUse grid = GridUse::none;
   uint32_t channels = 1;    ///< of the schedule, for each of the shape
   bool alternates = false;  ///< odd channels go another way than even ones, where there are no lines
-  bool rings = false;       ///< each channel is a ring of all ranks, which may have an order of its own; odd ones go backwards
+  /// Where channels may each have an order of their own, those, along rings (job_channels.h); nothing: all have the same.
+  std::vector<schedule::RankOrder> (*orders)(std::span<const schedule::RankOrder> rings, const Shape&, Rank root) = nullptr;
   Growth growth = Growth::usual;
   Lines (*lines)(const Shape&) = nullptr;
   /// The profile of shapes that have a formula of their own; nothing: this one has none.

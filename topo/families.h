@@ -19,6 +19,9 @@ schedule::Schedule tree(const Shape&);
 /// Two binary trees, each with half of the data and a channel of its own; every rank is inner in at most one. Sanders, Speck and Träff,
 /// "Two-tree algorithms for full bandwidth broadcast, reduction and scan" (2009).
 schedule::Schedule double_tree(const Shape&);
+/// The ranks of a node in a chain, and two binary trees between nodes, on channels of their own, as NCCL's trees go: every node is inner
+/// in at most one. On odd channels the last rank of a node stands in the tree and not the first.
+schedule::Schedule chained_tree(const Shape&);
 /// Exchanges with the rank 1, 2, 4, … away, of half, a quarter, … of the data, and back: Thakur, Rabenseifner and Gropp, "Optimization of
 /// collective communication operations in MPICH" (2005). Ranks beyond a power of two fold their data into others' first (all-reduce), or
 /// lines of as many ranks as the grid or the prime factors say exchange directly.

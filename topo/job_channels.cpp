@@ -171,6 +171,24 @@ std::vector<schedule::RankOrder> along_rings(std::span<const schedule::RankOrder
   return orders;
 }
 
+std::vector<schedule::RankOrder> along_chains(std::span<const schedule::RankOrder> rings, const Shape& shape, Rank root) {
+  const int per_node = shape.grid.empty() ? 1 : shape.grid[0];
+  std::vector<schedule::RankOrder> orders;
+  for (size_t channel = 0; channel < 2 * size_t{shape.channels}; ++channel) {
+    schedule::RankOrder order = rings[channel % rings.size()];
+    const bool against = channel / rings.size() % 2 == 1;
+    for (auto node = order.begin(); node != order.end(); node += per_node) {
+      if ((channel % 2 == 1) != against) std::reverse(node, node + per_node);
+      const auto found = rooted(shape.collective) ? std::find(node, node + per_node, root) : node + per_node;
+      if (found == node + per_node) continue;
+      const auto from = (found - node) + per_node - shape.root % per_node;
+      std::rotate(node, node + from % per_node, node + per_node);
+    }
+    orders.push_back(std::move(order));
+  }
+  return orders;
+}
+
 Result<schedule::Schedule> along_channels(std::string_view family, const Shape& shape, std::span<const JobChannel> channels,
                                           std::span<const LinkOverride> missing) {
   if (channels.size() != shape.channels || channels.empty() || channels[0].ring.size() != static_cast<size_t>(shape.ranks))

@@ -39,6 +39,10 @@ uint64_t digest(std::span<const JobChannel>);
 /// place.
 std::vector<schedule::RankOrder> along_rings(std::span<const schedule::RankOrder>, const Shape&, Rank root);
 
+/// The same for chained_tree's: each channel's chains go along its ring from where it enters a node, or back where there are more channels
+/// than rings.
+std::vector<schedule::RankOrder> along_chains(std::span<const schedule::RankOrder>, const Shape&, Rank root);
+
 /// A schedule of the family `ring` or `tree` along these channels, through relays where links are missing. Error: invalid_argument for
 /// another family, or a shape of other ranks or channels; as schedule::relayed().
 Result<schedule::Schedule> along_channels(std::string_view family, const Shape&, std::span<const JobChannel>,

@@ -1,6 +1,7 @@
 // Trees over the ranks and what flows along them: sums up, results down. Up and down are two strands, so that one piece of data can come
 // down while the next goes up.
 #pragma once
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,6 +29,10 @@ struct Tree {
 /// A binary tree whose order from left to right is that of the ranks. The second has everybody one position further, so that who is inner
 /// in one is a leaf in the other.
 Tree binary_tree(const Shape&, bool second);
+
+/// The ranks of each node in a chain from its first, or backwards from its last, or from the root both ways; these joined as `nodes_tree`
+/// joins nodes.
+Tree with_chains(const Tree& nodes_tree, int per_node, bool backwards = false, std::optional<Rank> root = {});
 
 /// The all-reduce, broadcast or reduce of chunk `channel` along a tree from and to its root, on that channel; an all-reduce has the way
 /// down on strand 1.

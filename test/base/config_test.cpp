@@ -79,8 +79,8 @@ TEST_CASE("names of others are passed over") {
 
 TEST_CASE("a wrong choice is told all right ones and the nearest") {
   CHECK(error_of({"GYRE_ALGORITHM=rign"}) ==
-        "GYRE_ALGORITHM=rign: must be one of auto, naive, ring, tree, double_tree, halving_doubling, bucket, hierarchical, leaders, "
-        "one_shot, two_shot, pat; did you mean ring?");
+        "GYRE_ALGORITHM=rign: must be one of auto, naive, ring, tree, double_tree, halving_doubling, bucket, hierarchical, "
+        "leaders, one_shot, two_shot, pat, chained_tree; did you mean ring?");
   CHECK(error_of({"GYRE_WAIT=slep"}) == "GYRE_WAIT=slep: must be one of auto, spin, yield, sleep; did you mean sleep?");
   CHECK(error_of({"GYRE_LOG=everything"}) == "GYRE_LOG=everything: must be one of error, warn, info, debug");
 }

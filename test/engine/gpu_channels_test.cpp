@@ -152,7 +152,7 @@ TEST_CASE("a ring on two channels goes along two rings of NVLinks, and its sums 
 }
 
 TEST_CASE("all families go in the order of channel 0, of one host or of several; ordered sums by the ranks' numbers") {
-  for (const char* algorithm : {"ring", "hierarchical", "halving_doubling", "auto"}) {
+  for (const char* algorithm : {"ring", "hierarchical", "halving_doubling", "chained_tree", "auto"}) {
     for (const char* channels : {"0", "3"}) {
       INFO(algorithm << ", " << channels << " channels");
       const auto config = [&](Rank rank) {
@@ -171,6 +171,18 @@ TEST_CASE("all families go in the order of channel 0, of one host or of several;
           const bool numbers = !contains((*(*made)->plan(floats))->text(), " order=");
           return numbers && contains((*(*made)->plan(sum_of(1000)))->text(), " order=") ? "" : "the wrong one has an order";
         })) == "");
+}
+
+TEST_CASE("chained trees go along each channel's ring from where it enters a host, whoever is the root") {
+  const std::vector<RankOrder> rings{{0, 1, 2, 3, 4, 5, 6, 7}, {1, 0, 3, 2, 5, 4, 7, 6}};
+  const auto c = *circumstances(configured({"GYRE_ALGORITHM=chained_tree"}), on_gpus({"a", "a", "a", "a", "b", "b", "b", "b"}), rings);
+  topo::Profiles profiles;
+  const Choice all = *choose(c, sum_of(1000), profiles);
+  CHECK(all.family == "chained_tree");
+  CHECK(all.orders == std::vector<RankOrder>{rings[0], {2, 3, 0, 1, 6, 7, 4, 5}});  // an odd channel's chains end where its ring begins
+  const Choice rooted = *choose(c, {Collective::broadcast, 1000, DataType::int32, ReduceOp::sum, 6}, profiles);
+  CHECK(rooted.shape.root == 6);
+  CHECK(rooted.orders == std::vector<RankOrder>{rings[0], {2, 3, 0, 1, 4, 5, 6, 7}});
 }
 
 TEST_CASE("what can't run in the order of GPUs runs by the ranks' numbers where hosts stay together") {

@@ -34,7 +34,7 @@ def explain_says_everything():
     for arguments in (("explain", "all_reduce", "--ranks", 8, "--bytes", "64K"), ("model", "--ranks", 8, "--explain", "64K")):
         done = run(*arguments).passed()
         for family in ("naive", "ring", "tree", "double_tree", "halving_doubling", "bucket", "hierarchical", "leaders", "one_shot",
-                       "two_shot", "pat"):
+                       "two_shot", "pat", "chained_tree"):
             check(f"\n{family} " in done.out, f"nothing of {family}\n{done.story()}")
         check("refused: all ranks are on one node" in done.out, f"no reason of hierarchical\n{done.story()}")
         check("refused: only reduce_scatter and all_gather" in done.out, f"no reason of pat\n{done.story()}")

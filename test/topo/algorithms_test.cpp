@@ -62,7 +62,7 @@ TEST_CASE("families are found by their names, others are not") {
     CHECK_FALSE(family.sentence.empty());
   }
   CHECK(names == std::vector<std::string_view>{"naive", "ring", "tree", "double_tree", "halving_doubling", "bucket", "hierarchical",
-                                               "leaders", "one_shot", "two_shot", "pat"});
+                                               "leaders", "one_shot", "two_shot", "pat", "chained_tree"});
   CHECK(family_named("auto") == nullptr);
   CHECK(family_named("") == nullptr);
 }
@@ -88,7 +88,7 @@ TEST_CASE("a schedule has the shape that was asked for") {
         CHECK(schedule.collective == shape.collective);
         CHECK(schedule.ranks == ranks);
         CHECK(schedule.root == shape.root);
-        CHECK(schedule.channels == (family.name == "double_tree" ? 2 : 1) * shape.channels);
+        CHECK(schedule.channels == family.channels * shape.channels);
         CHECK(schedule.chunks % schedule.channels == 0);
         CHECK(schedule.programs.size() == static_cast<size_t>(ranks) * schedule.channels * schedule.strands);
       }
@@ -113,7 +113,7 @@ TEST_CASE("what a family does not have is refused in words") {
   CHECK(refusal_of("pat", eight) == "pat has no all_reduce for 8 ranks: only reduce_scatter and all_gather");
   CHECK(refusal_of("tree", {Collective::all_gather, 8, 1, 0, {}}) ==
         "tree has no all_gather for 8 ranks: only all_reduce, broadcast and reduce");
-  for (const std::string name : {"hierarchical", "leaders"}) {
+  for (const std::string name : {"hierarchical", "leaders", "chained_tree"}) {
     CHECK(refusal_of(name, eight) == name + " has no all_reduce for 8 ranks: needs a grid {ranks of a node, nodes}");
     CHECK(refusal_of(name, {Collective::all_reduce, 8, 1, 0, {2, 2, 2}}).find("needs a grid") != std::string::npos);
     CHECK(refusal_of(name, {Collective::all_reduce, 8, 1, 0, {4, 2}}) == "");

@@ -162,6 +162,27 @@ TEST_CASE("leaders: between nodes only they send, 2M(K-1)/K each") {
   }
 }
 
+TEST_CASE("chained_tree: a node's bytes come and go once each way, or twice half of them; chains inside, two trees between") {
+  for (const auto& [local, nodes] : {std::pair{2, 2}, {4, 3}, {3, 4}, {8, 5}, {1, 4}, {4, 1}, {2, 16}}) {
+    const Schedule all_reduce = fused("chained_tree", Collective::all_reduce, local * nodes, {local, nodes});
+    const test::Walk walk(all_reduce);
+    CHECK(all_reduce.chunks == 2);
+    CHECK(walk.critical <= 2 * (2 * floor_log2(nodes) + local - 1));
+    for (int node = 0; node < nodes; ++node) {
+      const auto out = [&, l = local](const test::Sent& m) { return m.from / l == node && m.to / l != node; };
+      const auto inside = [&, l = local](const test::Sent& m) { return m.from / l == node && m.to / l == node; };
+      CHECK(walk.sent(out) <= 4);                                          // two chunks of a leaf once, of an inner node three times
+      CHECK(walk.sent(inside) == static_cast<uint32_t>(4 * (local - 1)));  // two chunks up and down
+    }
+    for (const Collective way : {Collective::broadcast, Collective::reduce}) {
+      const Schedule schedule = fused("chained_tree", way, local * nodes, {local, nodes}, local / 2);
+      CHECK(critical(schedule) <= 2 * floor_log2(nodes) + 1 + 2 * (local - 1));
+      const auto abroad = [l = local](const test::Sent& m) { return m.from / l != m.to / l; };
+      CHECK(test::Walk(schedule).sent(abroad) == static_cast<uint32_t>(2 * (nodes - 1)));
+    }
+  }
+}
+
 TEST_CASE("one_shot: one hop; two_shot: two, and 2M(N-1)/N sent; naive: two, and (N-1)M in and out of the server") {
   for (int ranks = 2; ranks <= 16; ++ranks) {
     CHECK(critical(fused("one_shot", Collective::all_reduce, ranks)) == 1);

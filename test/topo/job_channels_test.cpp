@@ -8,6 +8,7 @@
 #include "test/catch.h"
 #include "test/text.h"
 #include "test/topo/links.h"
+#include "topo/algorithms.h"
 
 using namespace gyre;
 using namespace gyre::topo;
@@ -140,6 +141,37 @@ TEST_CASE("schedules along channels are right, for every collective of rings and
     const auto tree = along_channels("tree", {Collective::all_reduce, 8 * count, many, 0, {}}, channels);
     REQUIRE(tree);
     CHECK(wrong(schedule::fuse(*tree)) == "");
+  }
+}
+
+TEST_CASE("chained trees along a job's rings go along its trees") {
+  for (const int count : {1, 2, 3, 5}) {
+    NodeLinks links = mesh();
+    links.rails = {{0, 0, {0, 1, 2, 3}}, {1, 0, {4, 5, 6, 7}}};
+    const auto channels = *job_channels(job(links, count));
+    std::vector<schedule::RankOrder> rings;
+    for (const JobChannel& channel : channels) rings.push_back(channel.ring);
+    for (const Collective collective : {Collective::all_reduce, Collective::broadcast, Collective::reduce}) {
+      for (const uint32_t pairs : {1U, 3U}) {
+        const Rank root = 5;
+        Shape shape{collective, 8 * count, pairs, rooted(collective) ? schedule::position_of(rings[0], root) : 0, {8, count}};
+        const auto tree = schedule::renamed(*make("chained_tree", shape), along_chains(rings, shape, root));
+        INFO(count << " nodes: " << name(collective) << ": " << error_of(tree));
+        REQUIRE(tree);
+        CHECK(wrong(schedule::fuse(*tree)) == "");
+        if (rooted(collective)) continue;
+        for (const schedule::Program& program : tree->programs) {
+          if (program.channel >= channels.size()) continue;
+          const auto& whose = channels[program.channel].tree.nodes;
+          const auto joined = [&](Rank a, Rank b) {
+            return whose[static_cast<size_t>(a)].parent == b || whose[static_cast<size_t>(b)].parent == a;
+          };
+          for (const schedule::Step& step : program.steps) {
+            for (const Rank to : tree->peers(step.to)) CHECK(joined(program.rank, to));
+          }
+        }
+      }
+    }
   }
 }
 

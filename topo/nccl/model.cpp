@@ -44,19 +44,6 @@ double best_cut(const Profile& profile, const Costs& costs, double block_bytes, 
   return least;
 }
 
-// A node's first rank stands in the tree between nodes, the others follow it in a chain.
-Tree with_chains(const Tree& between_nodes, int per_node) {
-  const auto nodes = static_cast<int>(between_nodes.nodes.size());
-  Tree out(nodes * per_node);
-  for (int node = 0; node < nodes; ++node) {
-    const Rank first = node * per_node;
-    const Rank parent = between_nodes.nodes[static_cast<size_t>(node)].parent;
-    if (parent >= 0) out.add(parent * per_node, first);
-    for (Rank rank = first + 1; rank < first + per_node; ++rank) out.add(rank - 1, rank);
-  }
-  return out;
-}
-
 }  // namespace
 
 bool has(const Machine& machine, Collective collective, const Entry& entry) {

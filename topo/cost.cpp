@@ -72,6 +72,33 @@ Tally there_and_back(size_t link) {
   return out;
 }
 
+// A program passes one kind of link after the other, each with all slices of a round, though in and out at once. A rank's channels, and
+// ranks that share NICs, do so together.
+Tally in_turn(const Profile& profile, const Tally& span, const Costs& costs) {
+  Tally out;
+  for (const size_t link : {inside, between}) {
+    const int64_t own = std::min(span.port[link] * profile.channels, profile.port[link].chunks);
+    out.port[link] = own;
+    if (costs.link[link].by_processor) out.written[link] = own;
+    if (link == inside || costs.nics_per_node == 0 || own == 0) continue;
+    const int64_t shared = profile.node_port.chunks / costs.nics_per_node;
+    out.port[link] = std::max(own, shared * own / profile.port[link].chunks);
+  }
+  return out;
+}
+
+// A round's messages for which nothing else is done meanwhile: their latencies. Senders that wait less send sooner, so that no more of
+// them count than one way passes.
+Tally waits(const Profile& profile) {
+  const Tally& way = profile.path[static_cast<size_t>(Longest::network_hops)];
+  Tally out;
+  for (const size_t link : {inside, between}) {
+    out.hops[link] = std::min(profile.waits[link], way.hops[link]);
+    out.ends[link] = 2 * out.hops[link];
+  }
+  return out;
+}
+
 }  // namespace
 
 Price price(const Profile& profile, const Costs& costs, double block_bytes, const schedule::Cut& cut, uint32_t credits) {
@@ -87,10 +114,8 @@ Price price(const Profile& profile, const Costs& costs, double block_bytes, cons
     const Price path = slice(profile.path[i] + posts_before(profile, profile.path[i]));
     hops = std::max(hops, profile.path[i].hops[inside] + profile.path[i].hops[between]);
     at_least(path + scaled(slice(profile.span[i]), static_cast<double>(cut.rounds - 1)), "the way of a slice");
-    // A program passes one kind of link after the other, each with all slices of a round, though in and out at once.
-    Tally links;
-    for (const size_t link : {inside, between}) links.port[link] = std::min(profile.span[i].port[link], profile.port[link].chunks);
-    at_least(scaled(slice(links), pieces), "links one after the other");
+    at_least(scaled(slice(in_turn(profile, profile.span[i], costs)), pieces) + scaled(slice(waits(profile)), cut.rounds),
+             "links one after the other");
     // The last slice sets out after all others have passed the slowest link.
     for (size_t link = 0; link < link_kinds; ++link) {
       at_least(path + slice.port(link, (pieces - 1) * static_cast<double>(profile.widest[link])), "the way of the slices");

@@ -124,6 +124,7 @@ std::optional<Profile> profile_of_all_to_all(const Shape& shape, const Placement
     for (const size_t link : {inside, between}) out.widest[link] = std::max(out.widest[link], std::min<int64_t>(load.out[link], 1));
   }
   out.messages = out.widest;  // one chunk, once
+  if (shape.ranks > 1) out.waits[out.widest[between] > 0 ? between : inside] = 1;
   take_loads(out, loads, placement, shape.channels);
   paths(out, all, shape.ranks);
   ports(out, all, shape.ranks, shape.channels);

@@ -39,6 +39,7 @@ void counts(Profile& p, Each each) {
   p.chunks = static_cast<uint32_t>(chunks), p.longest_message = static_cast<uint32_t>(longest);
   for (int64_t& widest : p.widest) each(widest);
   for (int64_t& messages : p.messages) each(messages);
+  for (int64_t& waits : p.waits) each(waits);
   for (Tally& t : p.path) tally(t);
   for (Tally& t : p.span) tally(t);
   for (Busiest* port : {&p.port[inside], &p.port[between], &p.node_port}) each(port->chunks), tally(port->around);

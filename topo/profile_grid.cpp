@@ -54,6 +54,7 @@ Profile profile_of(const Shape& shape, const PlacedGrid& grid, const std::vector
   out.span = out.path;
   for (size_t i = 0; i < phases.size(); ++i) {
     out.longest_message = std::max(out.longest_message, static_cast<uint32_t>(phases[i].chunks));
+    if (!phases.joined(i)) ++out.waits[phases.uses(i, between) ? between : inside];
     for (const size_t link : {inside, between}) {
       if (!phases.uses(i, link)) continue;
       out.widest[link] = std::max(out.widest[link], phases[i].chunks);
@@ -96,6 +97,7 @@ std::optional<Profile> profile_of_folded(const Shape& shape, const Placement& pl
   Profile out = profile_of(shape, PlacedGrid(placement, active, std::move(members)), along(prime_factors(active), Exchange::direct));
   for (Tally& path : out.path) path += folding;
   out.span = out.path;
+  ++out.waits[link];
   out.longest_message = static_cast<uint32_t>(active);
   for (const size_t kind : {inside, between}) {
     if (used[kind]) out.widest[kind] = whole, out.messages[kind] = std::max<int64_t>(out.messages[kind], 1);

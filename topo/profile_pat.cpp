@@ -77,10 +77,12 @@ class Rotation {
         continue;
       }
       load.work = work;
+      std::array<int64_t, link_kinds> waits{};
       for (const auto& round : rounds_) {
         const size_t to = placement_.link(r, after(r, round.distance));
         const size_t from = placement_.link(r, before(r, round.distance));
         load.out[to] += round.chunks, load.in[from] += round.chunks;
+        ++waits[from];
         load.work.written[to] += round.chunks;
         ++load.work.ends[to], ++load.work.ends[from];
         for (const size_t link : {to, from}) {
@@ -88,6 +90,7 @@ class Rotation {
           out.messages[link] = std::max<int64_t>(out.messages[link], 1);
         }
       }
+      if (waits[between] >= out.waits[between]) out.waits = waits;  // all rounds, of one kind or the other
     }
     for (Rank r = 0; r < shape_.ranks; ++r) {
       for (const auto& round : rounds_) {

@@ -72,6 +72,20 @@ TEST_CASE("channels share ports and processors, not ways") {
   CHECK(three.processor[0].steps == 3 * one.processor[0].steps);
 }
 
+TEST_CASE("a program waits idly for what its peers send only after they have received, and not in a pipeline") {
+  const auto waits = [](std::string_view family, const Shape& shape, int per_node = 0) {
+    return profile(schedule::fuse(*make(family, shape)), {per_node}).waits;
+  };
+  using Waits = std::array<int64_t, link_kinds>;
+  CHECK(waits("ring", {Collective::all_reduce, 8, 1, 0, {}}) == Waits{1, 0});
+  CHECK(waits("halving_doubling", {Collective::all_reduce, 8, 1, 0, {}}) == Waits{5, 0});  // the middle step receives and sends
+  CHECK(waits("halving_doubling", {Collective::all_reduce, 8, 1, 0, {}}, 4) == Waits{4, 1});
+  CHECK(waits("pat", {Collective::all_gather, 8, 1, 0, {}}) == Waits{3, 0});
+  CHECK(waits("tree", {Collective::all_reduce, 8, 1, 0, {}}) == Waits{0, 0});
+  CHECK(waits("two_shot", {Collective::all_reduce, 8, 1, 0, {}}) == Waits{1, 0});
+  CHECK(waits("one_shot", {Collective::all_to_all, 8, 1, 0, {}}, 4) == Waits{0, 1});
+}
+
 TEST_CASE("a job of one rank sends nothing") {
   const Profile p = of_all_reduce("ring", 1);
   CHECK(p.port[inside].chunks == 0);

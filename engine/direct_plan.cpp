@@ -100,13 +100,21 @@ std::optional<topo::BufferAccess> DirectForms::ordinary(const Call& call, size_t
   return {};
 }
 
+// Bytes of input beyond which not all ranks read all inputs, where these can be bounced: each of two then reads as much, and ranks that
+// share processors meet twice for it (perf/results/2026-11-26-staged).
+size_t DirectForms::most_read_by_all(const Call& call) const {
+  constexpr size_t crowded_elements = 4096;
+  if (ranks_ == 2) return transport::Board::slot_bytes;
+  return crowded_ ? crowded_elements * size_of(call.type) : 2048;
+}
+
 Result<DirectPlan> DirectForms::plan(const Call& any, bool ordered, bool may_stage, bool may_map) {
   DirectPlan plan{normal(any), {}, 0, {}, ordered, {}, {}};
   for (Rank r = 0; r < ranks_; ++r) plan.extents.push_back(extent(plan.call, r, ranks_));
   const Layout layout = engine::layout(plan.call, ranks_);
   const size_t bytes = layout.input_blocks() * plan.call.count * size_of(plan.call.type);
   const auto otherwise = may_map ? ordinary(plan.call, bytes) : std::nullopt;
-  const bool bounced = otherwise == topo::BufferAccess::bounced && bytes > bounced_from_;
+  const bool bounced = otherwise == topo::BufferAccess::bounced && bytes > most_read_by_all(plan.call);
   if (may_stage && !bounced && bytes <= transport::Board::slot_bytes) plan.staged = GYRE_TRY(form(plan.call, true));
   if (may_map && (!plan.staged || bytes > staged_at_best_)) plan.mapped = GYRE_TRY(form(plan.call, false));
   if (!plan.staged) plan.ordinary = otherwise;

@@ -55,7 +55,7 @@ class DirectForms {
       : rank_(rank),
         ranks_(ranks),
         staged_at_best_(crowded ? 8192 : 512),
-        bounced_from_(crowded ? 8192 : 2048),
+        crowded_(crowded),
         bounce_bytes_(bounce_bytes),
         attached_(attached) {}
   /// Error: Code::internal, a form does not compute the collective.
@@ -63,13 +63,14 @@ class DirectForms {
 
  private:
   Result<DirectForm> form(const Call&, bool staged);
+  size_t most_read_by_all(const Call&) const;
   std::optional<topo::BufferAccess> ordinary(const Call&, size_t input_bytes) const;
 
   Rank rank_;
   int ranks_;
   size_t staged_at_best_;  // bytes of input, up to which a copy is shown even where it could be mapped
-  size_t bounced_from_;    // beyond this, not all ranks read all inputs, where these can be bounced
-  size_t bounce_bytes_;    // of each rank's bounce buffer
+  bool crowded_;
+  size_t bounce_bytes_;  // of each rank's bounce buffer
   bool attached_;
   std::map<std::tuple<Collective, Rank, bool>, std::shared_ptr<const schedule::Direct>> proven_;
 };

@@ -177,14 +177,33 @@ TEST_CASE("the passes of all ranks make a collective, also past the caches") {
   }
 }
 
+TEST_CASE("all ranks read all inputs of an all-reduce where that is the faster way") {
+  const auto stages = [](int ranks, bool crowded, DataType type, size_t count) {
+    const Call call{Collective::all_reduce, count, type, ReduceOp::sum, 0};
+    return DirectForms(0, ranks, crowded, 2 << 20, false).plan(call, false, true, true)->staged.has_value();
+  };
+  for (const bool crowded : {false, true}) {
+    CHECK(stages(2, crowded, DataType::float32, 8192));
+    CHECK_FALSE(stages(2, crowded, DataType::float32, 8193));
+  }
+  for (const DataType type : {DataType::float32, DataType::bfloat16}) {
+    CHECK(stages(4, true, type, 4096));
+    CHECK_FALSE(stages(4, true, type, 4097));
+  }
+  CHECK(stages(4, false, DataType::float32, 512));
+  CHECK_FALSE(stages(4, false, DataType::float32, 513));
+}
+
 TEST_CASE("an all-reduce is right at the ends of the sizes that are reduced in copies, by all that it can run") {
   for (const int ranks : some_ranks) {
-    CHECK(first_wrong(run_ranks(ranks, over_shm, [](Communicator& communicator) {
+    CHECK(first_wrong(run_ranks(ranks, over_shm, [ranks](Communicator& communicator) {
             std::string wrong;
-            for (const size_t count : std::initializer_list<size_t>{512, 513, 2048, 2049, 1 << 19, (1 << 19) + 1}) {
+            for (const size_t count : std::initializer_list<size_t>{512, 513, 4096, 4097, 8192, 8193, 1 << 19, (1 << 19) + 1}) {
               const Call call{Collective::all_reduce, count, DataType::int32, ReduceOp::sum, 0};
-              const std::string family = *communicator.algorithm(call);  // between 512 and 2048, as ranks have processors
-              if ((count <= 512 && family != "one_shot") || (count > 2048 && count <= 1 << 19 && family != "two_shot"))
+              const std::string family =
+                  *communicator.algorithm(call);  // between 512 and 4096 of more than two ranks, as these have processors
+              const size_t shown = ranks == 2 ? 8192 : 512, copied_from = ranks == 2 ? 8192 : 4096;
+              if ((count <= shown && family != "one_shot") || (count > copied_from && count <= 1 << 19 && family != "two_shot"))
                 return "not " + family;
               for (const bool in_place : {false, true}) {
                 if (wrong.empty()) wrong = checked_direct<Private>(communicator, call, in_place);

@@ -16,6 +16,8 @@ namespace gyre::topo {
 namespace {
 
 constexpr int deepest = 64;  // elements inside each other
+// NCCL's sockets, and older plugins, have the number of a device for its GUID, which otherwise has a vendor and a serial number in it.
+constexpr uint64_t most_devices = 0xffff;
 
 class XmlReader {
  public:
@@ -156,7 +158,7 @@ class XmlReader {
       port.number = GYRE_TRY(small(net, "port", 1));
       port.gbit_per_s = GYRE_TRY(small(net, "speed")) / 1000.0;
       port.guid = GYRE_TRY(number(net, "guid", 0));
-      port.rdma = port.guid != 0;
+      port.rdma = port.guid > most_devices;
       nic.ports.push_back(std::move(port));
     }
     return nic;

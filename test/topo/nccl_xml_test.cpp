@@ -84,6 +84,21 @@ TEST_CASE("a file of NCCL's is read: NUMA nodes, switches, GPUs and their NVLink
   CHECK(port.rdma);
 }
 
+TEST_CASE("sockets whose GUIDs are device numbers are no RDMA devices, and the faster one is the way out") {
+  const auto topology =
+      read_nccl_xml(R"(<system version="1"><cpu numaid="0" affinity="ff" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="85">
+    <pci busid="0000:00:04.0" class="0x030200" link_speed="" link_width="0"><gpu dev="0" sm="75" rank="0" gdr="0"/></pci>
+    <pci busid="0000:00:06.0" class="0x020000" link_speed="" link_width="0"><nic>
+      <net name="eth0" dev="0" speed="100000" port="0" guid="0x0"/></nic></pci>
+    <pci busid="0000:00:07.0" class="0x020000" link_speed="" link_width="0"><nic>
+      <net name="eth1" dev="1" speed="10000" port="0" guid="0x1"/></nic></pci></cpu></system>)");
+  REQUIRE(topology);
+  for (const int nic : topology->all<Nic>()) CHECK_FALSE(std::get<Nic>(topology->parts[static_cast<size_t>(nic)].is).ports[0].rdma);
+  const auto ways = ways_out(*topology);
+  REQUIRE_FALSE(ways[0].empty());
+  CHECK(std::get<Nic>(topology->parts[static_cast<size_t>(ways[0][0].nic)].is).ports[0].name == "eth0");
+}
+
 TEST_CASE("what is written is read back, and is text that NCCL's own parser takes") {
   const test::FakeMachine machine;
   test::make_dgx(machine);

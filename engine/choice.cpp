@@ -47,8 +47,8 @@ topo::Shape shape_of(const Circumstances& c, const Placed& placed, const Call& c
 
 // Channels go along the rings of GPUs, each along its own.
 std::vector<schedule::RankOrder> orders_of(const Placed& placed, const Call& call, const topo::Shape& shape, const topo::Family& family) {
-  const bool several = shape.channels * family.channels > 1 && !placed.rings.empty();
-  if (family.orders != nullptr && several) return family.orders(placed.rings, shape, call.root);
+  const bool several = shape.channels * family.channels > 1 && !placed.channels.rings.empty();
+  if (family.orders != nullptr && several) return family.orders(placed.channels, shape, call.root);
   if (placed.order.empty()) return {};
   return {placed.order};
 }
@@ -84,12 +84,12 @@ Result<Choice> by_price(const Circumstances& c, const Call& call, topo::Profiles
 
 }  // namespace
 
-Result<Circumstances> circumstances(const Config& config, const std::vector<Facts>& facts, const std::vector<schedule::RankOrder>& rings) {
+Result<Circumstances> circumstances(const Config& config, const std::vector<Facts>& facts, const topo::ChannelOrders& channels) {
   Circumstances c{static_cast<int>(facts.size()),
                   *config.channels,
                   *config.algorithm,
                   {},
-                  placed(facts, rings),
+                  placed(facts, channels),
                   {},
                   {},
                   *config.numerics == "ordered",
@@ -165,6 +165,7 @@ Result<Choice> choose(const Circumstances& c, const Call& call, topo::Profiles& 
   if (!named.orders.empty() && excluded.contains(key(named))) named = named_for(numbered(c.placed));
   const topo::Shape& shape = named.shape;
   std::string refused = topo::refusal(*family, shape);
+  if (topo::lacks_nodes(*family, shape) && c.placed.hosts.empty()) refused = "hosts have different numbers of ranks";
   if (refused.empty() && shape.ordered) refused = profiles.order_of(*family, shape).refusal;
   if (refused.empty() && c.channels != 0 && c.channels < family->channels) {
     return Error{Code::invalid_usage, fmt::format("{} needs {} channels, GYRE_CHANNELS is {}", c.algorithm, family->channels, c.channels)};

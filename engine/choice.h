@@ -27,9 +27,9 @@ struct Circumstances {
   size_t scratch_room = SIZE_MAX;  ///< what that leaves for scratch
   bool slots = true;               ///< topo::Query::slots
 };
-/// `rings`: as placed()'s. Error: a GYRE_GRID that is none for so many ranks, or GYRE_CONSTANTS that can't be read or lack this kind of
+/// `channels`: as placed()'s. Error: a GYRE_GRID that is none for so many ranks, or GYRE_CONSTANTS that can't be read or lack this kind of
 /// machine.
-Result<Circumstances> circumstances(const Config&, const std::vector<Facts>&, const std::vector<schedule::RankOrder>& rings = {});
+Result<Circumstances> circumstances(const Config&, const std::vector<Facts>&, const topo::ChannelOrders& channels = {});
 /// The machine of the constants that ranks so joined run on: "host", or "host_ucx" where UCX or verbs joins the ranks of a host, or
 /// "host_tcp" where TCP joins all; with
 /// "_crowded" where a host has more ranks than processors.

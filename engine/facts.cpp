@@ -111,7 +111,7 @@ Result<std::vector<Facts>> exchange_facts(transport::Bootstrap& bootstrap, const
   return all;
 }
 
-Placed placed(const std::vector<Facts>& all, const std::vector<schedule::RankOrder>& rings) {
+Placed placed(const std::vector<Facts>& all, const topo::ChannelOrders& channels) {
   std::vector<std::string_view> hosts;  // in the order of their first ranks
   std::vector<schedule::RankOrder> on;
   for (Rank rank = 0; rank < static_cast<Rank>(all.size()); ++rank) {
@@ -129,8 +129,8 @@ Placed placed(const std::vector<Facts>& all, const std::vector<schedule::RankOrd
     if (bound) std::ranges::stable_sort(ranks, {}, numa);
     out.order.insert(out.order.end(), ranks.begin(), ranks.end());
   }
-  if (!rings.empty()) out.order = rings[0];
-  if (rings.size() > 1) out.rings = rings;
+  if (!channels.rings.empty()) out.order = channels.rings[0];
+  if (channels.rings.size() > 1) out.channels = channels;
   if (std::ranges::is_sorted(out.order)) out.order.clear();
   return out;
 }

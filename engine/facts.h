@@ -7,6 +7,7 @@
 
 #include "base/config.h"
 #include "schedule/renamed.h"
+#include "topo/algorithms.h"
 #include "topo/gpu_row.h"
 #include "transport/bootstrap.h"
 
@@ -35,12 +36,12 @@ struct Facts {
 Result<std::vector<Facts>> exchange_facts(transport::Bootstrap&, const Config&, const std::optional<topo::GpuRow>& = {});
 /// Where ranks are: those of a host in positions that follow each other, and among these those of a NUMA node.
 struct Placed {
-  std::vector<int> hosts;                    ///< {ranks of a host, hosts} where all hosts have equally many; else empty
-  schedule::RankOrder order;                 ///< the rank at each position; empty: its number
-  std::vector<schedule::RankOrder> rings{};  ///< where each channel may have an order of its own, those; else none
+  std::vector<int> hosts;          ///< {ranks of a host, hosts} where all hosts have equally many; else empty
+  schedule::RankOrder order;       ///< the rank at each position; empty: its number
+  topo::ChannelOrders channels{};  ///< where each channel may have an order of its own, those; else none
 };
-/// `rings`: over GPUs, in the order of hosts; the first is everybody's order then.
-Placed placed(const std::vector<Facts>&, const std::vector<schedule::RankOrder>& rings = {});
+/// `channels`: over GPUs, in the order of hosts; the first ring is everybody's order then.
+Placed placed(const std::vector<Facts>&, const topo::ChannelOrders& channels = {});
 /// How many processors this rank's host has for its ranks, whether these are more, and how many they are.
 struct HostLoad {
   int processors = 0;

@@ -78,7 +78,7 @@ Result<std::unique_ptr<Communicator>> Communicator::form(std::unique_ptr<transpo
   const auto facts = GYRE_TRY(exchange_facts(*bootstrap, given, gpu));
   const auto fitting = within_memory(suited(given, facts), facts);
   const auto gpus = fitting ? gpu_channels(*bootstrap, facts) : Result<GpuChannels>(fitting.error());
-  auto circumstances = gpus ? engine::circumstances(*fitting, facts, gpus->rings) : Result<Circumstances>(gpus.error());
+  auto circumstances = gpus ? engine::circumstances(*fitting, facts, gpus->orders) : Result<Circumstances>(gpus.error());
   if (!circumstances) {
     bootstrap->fail(circumstances.error());
     return circumstances.error();

@@ -50,8 +50,8 @@ Result<GpuChannels> gpu_channels(transport::Bootstrap& bootstrap, const std::vec
   const auto ranks = GYRE_TRY(parsed(facts));
   auto found = GYRE_TRY(topo::gpu_rings(ranks));
   GYRE_TRY(same_channels(bootstrap, found.digest));
-  GpuChannels out{std::move(found.rings), std::move(found.rails)};
-  say(out.rings, out.ports);
+  GpuChannels out{std::move(found.orders), std::move(found.rails)};
+  say(out.orders.rings, out.ports);
   return out;
 }
 

@@ -10,8 +10,8 @@
 namespace gyre::engine {
 
 struct GpuChannels {
-  std::vector<schedule::RankOrder> rings;  ///< of each channel; none: not all ranks know where their GPUs are
-  std::vector<std::string> ports;          ///< near GPUs that have ranks, on any host; none: it does not matter by which
+  topo::ChannelOrders orders;      ///< none: not all ranks know where their GPUs are
+  std::vector<std::string> ports;  ///< near GPUs that have ranks, on any host; none: it does not matter by which
 };
 
 /// Called by all ranks. Error: a rank's words are none of a GPU's, or ranks made different channels of them; all ranks have it.

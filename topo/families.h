@@ -20,7 +20,7 @@ schedule::Schedule tree(const Shape&);
 /// "Two-tree algorithms for full bandwidth broadcast, reduction and scan" (2009).
 schedule::Schedule double_tree(const Shape&);
 /// The ranks of a node in a chain, and two binary trees between nodes, on channels of their own, as NCCL's trees go: every node is inner
-/// in at most one. On odd channels the last rank of a node stands in the tree and not the first.
+/// in at most one. On odd channels the last rank of a node stands in the tree and not the first; on the root's node the root does.
 schedule::Schedule chained_tree(const Shape&);
 /// Exchanges with the rank 1, 2, 4, … away, of half, a quarter, … of the data, and back: Thakur, Rabenseifner and Gropp, "Optimization of
 /// collective communication operations in MPICH" (2005). Ranks beyond a power of two fold their data into others' first (all-reduce), or

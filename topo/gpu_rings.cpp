@@ -93,13 +93,16 @@ Result<GpuRings> gpu_rings(std::span<const GpuRank> all) {
   const std::vector<JobChannel> channels = GYRE_TRY(job_channels(nodes));
   GpuRings out;
   std::string text = fmt::format("{:016x}", digest(channels));
+  const auto ranks_of = [&](const schedule::RankOrder& gpus) {
+    schedule::RankOrder order;
+    for (const Rank gpu : gpus)
+      order.insert(order.end(), sharing[static_cast<size_t>(gpu)].begin(), sharing[static_cast<size_t>(gpu)].end());
+    return order;
+  };
   for (const JobChannel& channel : channels) {
-    schedule::RankOrder& ring = out.rings.emplace_back();
-    for (const Rank gpu : channel.ring) {
-      const auto& ranks = sharing[static_cast<size_t>(gpu)];
-      ring.insert(ring.end(), ranks.begin(), ranks.end());
-    }
-    text += fmt::format("\n{}", fmt::join(ring, " "));
+    out.orders.rings.push_back(ranks_of(channel.ring));
+    out.orders.chains.push_back(ranks_of(channel.chain));
+    text += fmt::format("\n{}", fmt::join(out.orders.rings.back(), " "));
   }
   out.digest = mix(fnv1a(text));
   for (const auto& [length, name] : rails) out.rails.push_back(name);

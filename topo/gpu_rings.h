@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "schedule/renamed.h"
+#include "topo/algorithms.h"
 #include "topo/gpu_row.h"
 
 namespace gyre::topo {
@@ -18,8 +18,8 @@ struct GpuRank {
 };
 
 struct GpuRings {
-  std::vector<schedule::RankOrder> rings;  ///< of each channel; a host's ranks follow each other, hosts in the order of their first ranks
-  uint64_t digest = 0;                     ///< of the channels over GPUs, and of who is on which
+  ChannelOrders orders;  ///< a host's ranks follow each other, hosts in the order of their first ranks
+  uint64_t digest = 0;   ///< of the channels over GPUs, and of who is on which
   /// The ports near GPUs that have ranks, of all hosts together, by the length and order of their names: a host that took fewer than
   /// another would deal with ports of other rails.
   std::vector<std::string> rails;

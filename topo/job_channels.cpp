@@ -92,9 +92,11 @@ class Searched {
   std::vector<Known> known_;
 };
 
-// Between nodes a double tree's, of their first ranks; inside, the chain of the ring.
+// Between nodes a double tree's, of the chains' first ranks; inside, the chain.
 Tree tree_of(std::span<const JobNode> nodes, const JobChannel& channel, bool second) {
-  const auto rank = [&](size_t node, size_t at) { return nodes[node].ranks[static_cast<size_t>(channel.through[node].order[at])]; };
+  std::vector<size_t> first{0};
+  for (const JobNode& node : nodes) first.push_back(first.back() + node.ranks.size());
+  const auto rank = [&](size_t node, size_t at) { return channel.chain[first[node] + at]; };
   const Tree between = binary_tree({Collective::all_reduce, static_cast<int>(nodes.size()), 1, 0, {}}, second);
   Tree tree(static_cast<int>(channel.ring.size()));
   for (size_t node = 0; node < nodes.size(); ++node) {
@@ -135,10 +137,15 @@ Result<std::vector<JobChannel>> job_channels(std::span<const JobNode> nodes, std
   for (size_t node = 0; node < nodes.size(); ++node) {
     std::vector<Channel> found =
         nodes.size() == 1 ? rings_inside(links[0]) : searched.paths(links[node], rails.passages(static_cast<int>(node)));
-    out.resize(found.size(), {{}, {}, Tree(0)});
+    out.resize(found.size(), {{}, {}, {}, Tree(0)});
     for (size_t channel = 0; channel < found.size(); ++channel) {
-      for (const int gpu : found[channel].order) out[channel].ring.push_back(nodes[node].ranks[static_cast<size_t>(gpu)]);
-      out[channel].through.push_back(std::move(found[channel]));
+      JobChannel& to = out[channel];
+      const auto begins = static_cast<std::ptrdiff_t>(to.chain.size());
+      for (const int gpu : found[channel].order) to.ring.push_back(nodes[node].ranks[static_cast<size_t>(gpu)]);
+      to.chain.insert(to.chain.end(), to.ring.begin() + begins, to.ring.end());
+      to.through.push_back(std::move(found[channel]));
+      const int rail = to.through[0].in;
+      if (to.through[node].in != rail && to.through[node].out == rail) std::reverse(to.chain.begin() + begins, to.chain.end());
     }
   }
   for (size_t channel = 0; channel < out.size(); ++channel) out[channel].tree = tree_of(nodes, out[channel], channel % 2 == 1);
@@ -156,7 +163,8 @@ uint64_t digest(std::span<const JobChannel> channels) {
   return mix(fnv1a(text));
 }
 
-std::vector<schedule::RankOrder> along_rings(std::span<const schedule::RankOrder> rings, const Shape& shape, Rank root) {
+std::vector<schedule::RankOrder> along_rings(const ChannelOrders& channels, const Shape& shape, Rank root) {
+  const auto& rings = channels.rings;
   std::vector<schedule::RankOrder> orders;
   for (size_t channel = 0; channel < shape.channels; ++channel) {
     schedule::RankOrder order = rings[channel % rings.size()];
@@ -171,12 +179,13 @@ std::vector<schedule::RankOrder> along_rings(std::span<const schedule::RankOrder
   return orders;
 }
 
-std::vector<schedule::RankOrder> along_chains(std::span<const schedule::RankOrder> rings, const Shape& shape, Rank root) {
+std::vector<schedule::RankOrder> along_chains(const ChannelOrders& channels, const Shape& shape, Rank root) {
+  const auto& chains = channels.chains;
   const int per_node = shape.grid.empty() ? 1 : shape.grid[0];
   std::vector<schedule::RankOrder> orders;
   for (size_t channel = 0; channel < 2 * size_t{shape.channels}; ++channel) {
-    schedule::RankOrder order = rings[channel % rings.size()];
-    const bool against = channel / rings.size() % 2 == 1;
+    schedule::RankOrder order = chains[channel % chains.size()];
+    const bool against = channel / chains.size() % 2 == 1;
     for (auto node = order.begin(); node != order.end(); node += per_node) {
       if ((channel % 2 == 1) != against) std::reverse(node, node + per_node);
       const auto found = rooted(shape.collective) ? std::find(node, node + per_node, root) : node + per_node;
@@ -200,8 +209,8 @@ Result<schedule::Schedule> along_channels(std::string_view family, const Shape& 
     return schedule::relayed(along_trees("tree", shape, trees), pairs_of(missing));
   }
   if (family != "ring") return Error{Code::invalid_argument, fmt::format("{} along channels; ring and tree can be", family)};
-  std::vector<schedule::RankOrder> rings;
-  for (const JobChannel& channel : channels) rings.push_back(channel.ring);
+  ChannelOrders rings;
+  for (const JobChannel& channel : channels) rings.rings.push_back(channel.ring);
   Shape positions = shape;
   positions.root = 0;
   const schedule::Schedule ring = GYRE_TRY(make("ring", positions));

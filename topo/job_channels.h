@@ -8,6 +8,7 @@
 
 #include "schedule/relayed.h"
 #include "schedule/renamed.h"
+#include "topo/algorithms.h"
 #include "topo/channels.h"
 #include "topo/graph.h"
 #include "topo/tree.h"
@@ -25,6 +26,7 @@ std::vector<JobNode> equal_nodes(const NodeLinks&, int count);
 struct JobChannel {
   std::vector<Channel> through;  ///< [node]
   schedule::RankOrder ring;      ///< each rank's next is the one after it
+  schedule::RankOrder chain;     ///< the same, but on every node from the GPU near the channel's rail, so that trees cross none
   Tree tree;                     ///< its root is anybody
 };
 
@@ -37,11 +39,11 @@ uint64_t digest(std::span<const JobChannel>);
 /// Orders for schedule::renamed() of a schedule of such a shape of positions whose channels are rings, odd ones backwards: each goes along
 /// one of these rings; where there are more channels than rings, along them again the other way, and so on. `root` has the shape's root's
 /// place.
-std::vector<schedule::RankOrder> along_rings(std::span<const schedule::RankOrder>, const Shape&, Rank root);
+std::vector<schedule::RankOrder> along_rings(const ChannelOrders&, const Shape&, Rank root);
 
-/// The same for chained_tree's: each channel's chains go along its ring from where it enters a node, or back where there are more channels
-/// than rings.
-std::vector<schedule::RankOrder> along_chains(std::span<const schedule::RankOrder>, const Shape&, Rank root);
+/// The same for chained_tree's and chains. On the root's node a chain that does not begin with it is turned around until the root has its
+/// place, by which one of its hops goes from the chain's last rank to its first.
+std::vector<schedule::RankOrder> along_chains(const ChannelOrders&, const Shape&, Rank root);
 
 /// A schedule of the family `ring` or `tree` along these channels, through relays where links are missing. Error: invalid_argument for
 /// another family, or a shape of other ranks or channels; as schedule::relayed().

@@ -69,6 +69,8 @@ TEST_CASE("ranks that are dealt to hosts in turn have what others have, but for 
   CHECK(leaders.orders == std::vector<schedule::RankOrder>{{0, 2, 1, 3}});
   CHECK(chosen({"GYRE_NUMERICS=ordered"}, "leaders").instead == "needs a grid {ranks of a node, nodes}");
   CHECK(chosen({"GYRE_NUMERICS=ordered"}, "auto").orders.empty());
+  const auto uneven = *circumstances(configured({"GYRE_ALGORITHM=chained_tree"}), on({"a", "a", "b"}));
+  CHECK(choose(uneven, call, profiles)->instead == "hosts have different numbers of ranks");
   const Choice given = chosen({"GYRE_GRID=2x2"}, "leaders");
   CHECK(given.orders.empty());
   CHECK(given.shape.root == 2);

@@ -131,7 +131,7 @@ TEST_CASE("positions follow the NVLinks inside of hosts, whose extents stay") {
   const Words words = run_ranks(1, all_configured({}), [&](Communicator& one) {
     const auto found = gpu_channels(one.bootstrap(), facts);
     if (!found) return found.error().what;
-    const Placed at = placed(facts, found->rings);
+    const Placed at = placed(facts, found->orders);
     return fmt::format("{} | {} | {}", fmt::join(at.hosts, "x"), fmt::join(at.order, " "), fmt::join(found->ports, " "));
   });
   // From the GPU near the first port to the one near the second, with one hop that no NVLink has; then back.
@@ -173,22 +173,23 @@ TEST_CASE("all families go in the order of channel 0, of one host or of several;
         })) == "");
 }
 
-TEST_CASE("chained trees go along each channel's ring from where it enters a host, whoever is the root") {
-  const std::vector<RankOrder> rings{{0, 1, 2, 3, 4, 5, 6, 7}, {1, 0, 3, 2, 5, 4, 7, 6}};
-  const auto c = *circumstances(configured({"GYRE_ALGORITHM=chained_tree"}), on_gpus({"a", "a", "a", "a", "b", "b", "b", "b"}), rings);
+TEST_CASE("chained trees go along each channel's own chains, the root in its place on all") {
+  const std::vector<RankOrder> chains{{0, 1, 2, 3, 4, 5, 6, 7}, {1, 0, 3, 2, 5, 4, 7, 6}};
+  const auto c =
+      *circumstances(configured({"GYRE_ALGORITHM=chained_tree"}), on_gpus({"a", "a", "a", "a", "b", "b", "b", "b"}), {chains, chains});
   topo::Profiles profiles;
   const Choice all = *choose(c, sum_of(1000), profiles);
   CHECK(all.family == "chained_tree");
-  CHECK(all.orders == std::vector<RankOrder>{rings[0], {2, 3, 0, 1, 6, 7, 4, 5}});  // an odd channel's chains end where its ring begins
+  CHECK(all.orders == std::vector<RankOrder>{chains[0], {2, 3, 0, 1, 6, 7, 4, 5}});  // whose chains begin at the end, as odd channels' do
   const Choice rooted = *choose(c, {Collective::broadcast, 1000, DataType::int32, ReduceOp::sum, 6}, profiles);
   CHECK(rooted.shape.root == 6);
-  CHECK(rooted.orders == std::vector<RankOrder>{rings[0], {2, 3, 0, 1, 4, 5, 6, 7}});
+  CHECK(rooted.orders == std::vector<RankOrder>{chains[0], {2, 3, 0, 1, 4, 5, 6, 7}});
 }
 
 TEST_CASE("what can't run in the order of GPUs runs by the ranks' numbers where hosts stay together") {
   const auto facts = on_gpus({"a", "a", "a", "a", "a", "a", "a"});
   const std::vector<RankOrder> rings{{0, 2, 4, 6, 1, 3, 5}};
-  const auto c = *circumstances(configured({}), facts, rings);
+  const auto c = *circumstances(configured({}), facts, {rings, rings});
   topo::Profiles profiles;
   const Call call{Collective::broadcast, 8, DataType::int32, ReduceOp::sum, 2};
   const Choice first = *choose(c, call, profiles);

@@ -115,22 +115,22 @@ TEST_CASE("however ranks are dealt to GPUs, a ring stays below a switch, then at
        {std::vector<size_t>{0, 1, 2, 3, 4, 5, 6, 7}, {0, 4, 1, 5, 2, 6, 3, 7}, {7, 2, 5, 0, 3, 6, 1, 4}}) {
     const auto ranks = dealt(rows, 1, gpus);
     const auto found = *gpu_rings(ranks);
-    REQUIRE(found.rings.size() == 1);
-    CHECK(hops_at(found.rings[0], ranks, Distance::one_switch) == 4);
-    CHECK(hops_at(found.rings[0], ranks, Distance::system) == 2);
-    CHECK(gpus_along(found.rings[0], ranks) ==
-          gpus_along(gpu_rings(dealt(rows, 1, {0, 1, 2, 3, 4, 5, 6, 7}))->rings[0], dealt(rows, 1, {0, 1, 2, 3, 4, 5, 6, 7})));
+    REQUIRE(found.orders.rings.size() == 1);
+    CHECK(hops_at(found.orders.rings[0], ranks, Distance::one_switch) == 4);
+    CHECK(hops_at(found.orders.rings[0], ranks, Distance::system) == 2);
+    CHECK(gpus_along(found.orders.rings[0], ranks) ==
+          gpus_along(gpu_rings(dealt(rows, 1, {0, 1, 2, 3, 4, 5, 6, 7}))->orders.rings[0], dealt(rows, 1, {0, 1, 2, 3, 4, 5, 6, 7})));
   }
 }
 
 TEST_CASE("the order changes with the machine") {
   const std::vector<size_t> gpus{0, 1, 2, 3, 4, 5, 6, 7};
   const auto box = gpu_rings(dealt(box_rows(), 1, gpus)), linked = gpu_rings(dealt(box_rows(3), 1, gpus));
-  CHECK(box->rings == std::vector<RankOrder>{{0, 1, 2, 3, 4, 5, 6, 7}});
-  CHECK(linked->rings == std::vector<RankOrder>{{0, 3, 6, 1, 4, 7, 2, 5}, {5, 2, 7, 4, 1, 6, 3, 0}});
+  CHECK(box->orders.rings == std::vector<RankOrder>{{0, 1, 2, 3, 4, 5, 6, 7}});
+  CHECK(linked->orders.rings == std::vector<RankOrder>{{0, 3, 6, 1, 4, 7, 2, 5}, {5, 2, 7, 4, 1, 6, 3, 0}});
   CHECK(box->digest != linked->digest);
-  CHECK(gpu_rings(dealt(dgx_rows(18), 1, gpus))->rings.size() == 18);  // each of the NVLinks to switches once each way
-  CHECK(gpu_rings(dealt(flat_rows(), 1, {3, 2, 1, 0}))->rings == std::vector<RankOrder>{{3, 2, 1, 0}});
+  CHECK(gpu_rings(dealt(dgx_rows(18), 1, gpus))->orders.rings.size() == 18);  // each of the NVLinks to switches once each way
+  CHECK(gpu_rings(dealt(flat_rows(), 1, {3, 2, 1, 0}))->orders.rings == std::vector<RankOrder>{{3, 2, 1, 0}});
 }
 
 TEST_CASE("between hosts there is a ring for each port near a GPU, which leaves each host once") {
@@ -138,8 +138,8 @@ TEST_CASE("between hosts there is a ring for each port near a GPU, which leaves 
   for (const int hosts : {2, 3}) {
     const auto ranks = dealt(rows, hosts, {3, 1, 4, 0, 5, 2, 6, 7});
     const auto found = *gpu_rings(ranks);
-    REQUIRE(found.rings.size() == 8);
-    for (const RankOrder& ring : found.rings) {
+    REQUIRE(found.orders.rings.size() == 8);
+    for (const RankOrder& ring : found.orders.rings) {
       CHECK(hops_between_hosts(ring, ranks) == static_cast<size_t>(hosts));
       RankOrder sorted = ring;
       std::ranges::sort(sorted);
@@ -153,11 +153,11 @@ TEST_CASE("ranks that share a GPU follow each other, and take no NVLinks between
   const auto rows = dgx_rows(2);
   const auto ranks = dealt(rows, 1, {0, 1, 0, 1, 0});
   const auto found = *gpu_rings(ranks);
-  REQUIRE(found.rings.size() == 2);
-  CHECK(found.rings[0] == RankOrder{0, 2, 4, 1, 3});
+  REQUIRE(found.orders.rings.size() == 2);
+  CHECK(found.orders.rings[0] == RankOrder{0, 2, 4, 1, 3});
   const auto alone = *gpu_rings(dealt(rows, 1, {3, 3, 3}));
-  REQUIRE(alone.rings.size() == 1);
-  CHECK(alone.rings[0] == RankOrder{0, 1, 2});
+  REQUIRE(alone.orders.rings.size() == 1);
+  CHECK(alone.orders.rings[0] == RankOrder{0, 1, 2});
 }
 
 TEST_CASE("hosts may have different numbers of ranks, and GPUs that others' rows do not have") {
@@ -167,8 +167,8 @@ TEST_CASE("hosts may have different numbers of ranks, and GPUs that others' rows
   ranks.push_back({"c", {"0000:01:00.0", 0, {}, {"eth0"}}});
   ranks.push_back({"c", {"0000:02:00.0", 0, {}, {}}});
   const auto found = *gpu_rings(ranks);
-  REQUIRE(found.rings.size() == 1);  // of the host that has but one port
-  CHECK(hops_between_hosts(found.rings[0], ranks) == 3);
+  REQUIRE(found.orders.rings.size() == 1);  // of the host that has but one port
+  CHECK(hops_between_hosts(found.orders.rings[0], ranks) == 3);
 }
 
 TEST_CASE("ports are those near GPUs that have ranks, on all hosts the same, in the order of their names") {
@@ -196,7 +196,7 @@ TEST_CASE("machines with many GPUs and ports, none alike, have their rings soon"
       ranks.push_back({hosts[static_cast<size_t>(host)], std::move(row)});
     }
   }
-  CHECK(gpu_rings(ranks)->rings.size() == 16);
+  CHECK(gpu_rings(ranks)->orders.rings.size() == 16);
 }
 
 TEST_CASE("nobody has no rings, and odd rows do no harm") {
@@ -205,15 +205,15 @@ TEST_CASE("nobody has no rings, and odd rows do no harm") {
                                  {"a", {"y", 1 << 20, {}, {"", ""}}}};
   const auto found = gpu_rings(odd);
   REQUIRE(found);
-  for (const RankOrder& ring : found->rings) CHECK(ring.size() == 2);
+  for (const RankOrder& ring : found->orders.rings) CHECK(ring.size() == 2);
 }
 
 TEST_CASE("channels beyond the rings go along these the other way, and a root keeps its place on all") {
   const std::vector<RankOrder> rings{{0, 1, 2, 3}, {0, 2, 1, 3}};
-  const auto orders = along_rings(rings, {Collective::all_reduce, 4, 4, 0, {}}, 0);
+  const auto orders = along_rings({rings, {}}, {Collective::all_reduce, 4, 4, 0, {}}, 0);
   CHECK(orders == std::vector<RankOrder>{{0, 1, 2, 3}, {3, 1, 2, 0}, {3, 2, 1, 0}, {0, 2, 1, 3}});
-  CHECK(along_rings(std::span(rings).first(1), {Collective::all_reduce, 4, 2, 0, {}}, 0) == std::vector<RankOrder>{rings[0], rings[0]});
-  for (const RankOrder& order : along_rings(rings, {Collective::broadcast, 4, 4, 2, {}}, 1)) CHECK(order[2] == 1);
+  CHECK(along_rings({{rings[0]}, {}}, {Collective::all_reduce, 4, 2, 0, {}}, 0) == std::vector<RankOrder>{rings[0], rings[0]});
+  for (const RankOrder& order : along_rings({rings, {}}, {Collective::broadcast, 4, 4, 2, {}}, 1)) CHECK(order[2] == 1);
 }
 
 TEST_CASE("many hosts have their rings soon, also where each must be searched") {
@@ -224,5 +224,5 @@ TEST_CASE("many hosts have their rings soon, also where each must be searched") 
   for (const std::string& name : names) {
     for (const GpuRow& row : rows) ranks.push_back({name, row});
   }
-  CHECK(gpu_rings(ranks)->rings[0].size() == 4096);
+  CHECK(gpu_rings(ranks)->orders.rings[0].size() == 4096);
 }

@@ -89,6 +89,22 @@ TEST_CASE("between nodes each rail carries one channel each way, from a GPU near
   }
 }
 
+TEST_CASE("between nodes a tree stays on its rail, also where rings change theirs") {
+  for (const int count : {2, 3, 5}) {
+    const auto nodes = job(dgx(), count);
+    const auto channels = *job_channels(nodes);
+    for (const JobChannel& channel : channels) {
+      const auto gpu_and_node = [&](Rank rank) { return std::pair(rank / count, rank % count); };  // as job() deals them
+      for (Rank rank = 0; rank < static_cast<Rank>(channel.tree.nodes.size()); ++rank) {
+        const Rank parent = channel.tree.nodes[static_cast<size_t>(rank)].parent;
+        if (parent < 0 || gpu_and_node(parent).second == gpu_and_node(rank).second) continue;
+        CHECK(gpu_and_node(parent).first == gpu_and_node(rank).first);
+        CHECK(gpu_and_node(rank).first == channel.through[0].in);
+      }
+    }
+  }
+}
+
 TEST_CASE("where two GPUs share a port, a ring comes and goes by it") {
   NodeLinks box = sockets(2, 2, 2);
   box.rails = {{0, 0, {0, 1, 2, 3}}, {1, 0, {4, 5, 6, 7}}};
@@ -119,7 +135,7 @@ TEST_CASE("half of the trees have the others' leaves as inner nodes") {
   const auto nodes = job(dgx(), 6);
   const auto channels = *job_channels(nodes);
   const auto inner = [&](const JobChannel& channel, size_t node) {
-    const Rank head = nodes[node].ranks[static_cast<size_t>(channel.through[node].order[0])];
+    const Rank head = channel.chain[node * 8];
     return channel.tree.nodes[static_cast<size_t>(head)].children.size() > 1;
   };
   for (size_t node = 0; node < nodes.size(); ++node) CHECK_FALSE((inner(channels[0], node) && inner(channels[1], node)));
@@ -149,13 +165,13 @@ TEST_CASE("chained trees along a job's rings go along its trees") {
     NodeLinks links = mesh();
     links.rails = {{0, 0, {0, 1, 2, 3}}, {1, 0, {4, 5, 6, 7}}};
     const auto channels = *job_channels(job(links, count));
-    std::vector<schedule::RankOrder> rings;
-    for (const JobChannel& channel : channels) rings.push_back(channel.ring);
+    ChannelOrders orders;
+    for (const JobChannel& channel : channels) orders.rings.push_back(channel.ring), orders.chains.push_back(channel.chain);
     for (const Collective collective : {Collective::all_reduce, Collective::broadcast, Collective::reduce}) {
       for (const uint32_t pairs : {1U, 3U}) {
         const Rank root = 5;
-        Shape shape{collective, 8 * count, pairs, rooted(collective) ? schedule::position_of(rings[0], root) : 0, {8, count}};
-        const auto tree = schedule::renamed(*make("chained_tree", shape), along_chains(rings, shape, root));
+        Shape shape{collective, 8 * count, pairs, rooted(collective) ? schedule::position_of(orders.rings[0], root) : 0, {8, count}};
+        const auto tree = schedule::renamed(*make("chained_tree", shape), along_chains(orders, shape, root));
         INFO(count << " nodes: " << name(collective) << ": " << error_of(tree));
         REQUIRE(tree);
         CHECK(wrong(schedule::fuse(*tree)) == "");

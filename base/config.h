@@ -79,7 +79,12 @@ struct Config {
       "other.",
       {"auto", "spin", "yield", "sleep"}};
   Word log{"GYRE_LOG", "warn", "What is logged: error, warn, info or debug.", {"error", "warn", "info", "debug"}};
-  Number explain{"GYRE_EXPLAIN", 0, "1: rank 0 logs what each kind of call could run and why it runs what it does; 0: not.", {}, 0, 1};
+  Number explain{"GYRE_EXPLAIN",
+                 0,
+                 "1: rank 0, or every rank's tuner, logs what each kind of call could run and why it runs what it does; 0: not.",
+                 {},
+                 0,
+                 1};
   Word nccl{"GYRE_NCCL",
             "auto",
             "Who answers the calls of a program under libgyre-nccl.so; auto: NCCL where there is one, else gyre; off: gyre.",

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "plugin/net_log.h"
 #include "plugin/tuner.h"
+#include "plugin/tuner_explanations.h"
 #include "plugin/tuner_file.h"
 
 namespace gyre::plugin {
@@ -29,13 +30,26 @@ void log_rules(const std::string& file, std::span<const TunerRule> rules, size_t
     log::info("tuner: {} of {} rules in {} are for {} ranks on {} nodes", own, rules.size(), file, ranks, nodes);
 }
 
-Result<std::unique_ptr<Tuner>> open_tuner(int64_t ranks, int64_t nodes) {
+/// What NCCL has as the context of a communicator.
+struct Opened {
+  Tuner tuner;
+  std::unique_ptr<TunerExplanations> explanations;  ///< null: nobody wants them
+
+  const TunerRule* choose(const TunerCall& call, const CostTable& table, bool priced = true) const noexcept {
+    const TunerRule* rule = tuner.choose(call, table);
+    if (explanations != nullptr) explanations->note(call, priced ? table : CostTable{nullptr, 0, 0}, rule);
+    return rule;
+  }
+};
+
+Result<std::unique_ptr<Opened>> open_tuner(int64_t ranks, int64_t nodes) {
   const Config config = GYRE_TRY(Config::from_environment());
   const auto& rules = tuner_file(*config.tuner_file).rules;
   if (!rules) return rules.error();
-  auto tuner = std::make_unique<Tuner>(*rules, ranks, nodes);
-  log_rules(*config.tuner_file, *rules, tuner->rules(), ranks, nodes);
-  return tuner;
+  auto explanations = *config.explain != 0 ? std::make_unique<TunerExplanations>(*config.tuner_file) : nullptr;
+  auto opened = std::make_unique<Opened>(Opened{Tuner(*rules, ranks, nodes), std::move(explanations)});
+  log_rules(*config.tuner_file, *rules, opened->tuner.rules(), ranks, nodes);
+  return opened;
 }
 
 ncclResult_t init(size_t ranks, size_t nodes, ncclDebugLogger_t logger, void** context) {
@@ -54,7 +68,7 @@ ncclResult_t init_newer(void** context, uint64_t, size_t ranks, size_t nodes, nc
 
 ncclResult_t destroy(void* context) {
   if (context == nullptr) return ncclSuccess;
-  delete static_cast<Tuner*>(context);
+  delete static_cast<Opened*>(context);
   end_log();
   return ncclSuccess;
 }
@@ -63,7 +77,7 @@ ncclResult_t destroy(void* context) {
 
 ncclResult_t choose(void* context, const TunerCall& call, const CostTable& table, int* channels) {
   if (context == nullptr || table.costs == nullptr) return ncclSuccess;
-  const TunerRule* rule = static_cast<const Tuner*>(context)->choose(call, table);
+  const TunerRule* rule = static_cast<const Opened*>(context)->choose(call, table);
   if (rule == nullptr) return ncclSuccess;
   *table.available(*rule) = 0;  // NCCL takes the least
   if (channels != nullptr && rule->channels > 0) *channels = rule->channels;
@@ -85,12 +99,12 @@ ncclResult_t choose_v4(void* context, ncclFunc_t collective, size_t bytes, int o
 
 // Before 2.22 NCCL does not say what is available, and takes what it is told. What every communicator has: rings, for all-reduces trees,
 // with LL and Simple; LL128 corrupts data where the hardware can't keep its order.
-ncclResult_t choose_untold(const Tuner* tuner, const TunerCall& call, int* algorithm, int* protocol, int* channels) {
+ncclResult_t choose_untold(const Opened* tuner, const TunerCall& call, int* algorithm, int* protocol, int* channels) {
   if (tuner == nullptr || algorithm == nullptr || protocol == nullptr) return ncclSuccess;
   constexpr float no = NCCL_ALGO_PROTO_IGNORE;
   const float tree = call.collective == ncclFuncAllReduce ? 1 : no;
   float costs[][NCCL_NUM_PROTOCOLS] = {{tree, no, tree}, {1, no, 1}};
-  const TunerRule* rule = tuner->choose(call, {&costs[0][0], std::size(costs), NCCL_NUM_PROTOCOLS});
+  const TunerRule* rule = tuner->choose(call, {&costs[0][0], std::size(costs), NCCL_NUM_PROTOCOLS}, false);
   if (rule == nullptr) return ncclSuccess;
   *algorithm = rule->algorithm;
   *protocol = rule->protocol;
@@ -100,20 +114,20 @@ ncclResult_t choose_untold(const Tuner* tuner, const TunerCall& call, int* algor
 
 ncclResult_t choose_v2(void* context, ncclFunc_t collective, size_t bytes, int, int, int operations, int* algorithm, int* protocol,
                        int* channels) {
-  return choose_untold(static_cast<const Tuner*>(context), {collective, bytes, operations}, algorithm, protocol, channels);
+  return choose_untold(static_cast<const Opened*>(context), {collective, bytes, operations}, algorithm, protocol, channels);
 }
 
 // Without a context there is one tuner of the process, made by the first init that succeeds, and never destroyed: which communicator asks
 // is not known.
-std::atomic<const Tuner*> only_tuner{nullptr};
-std::atomic<int> opened{0};  // inits that succeeded; 2.19 destroys after others, too
+std::atomic<const Opened*> only_tuner{nullptr};
+std::atomic<int> inits{0};  // inits that succeeded; 2.19 destroys after others, too
 
 ncclResult_t init_v1(size_t, size_t, ncclDebugLogger_t logger) {
   return logged_init("tuner init", logger, [&]() -> Status {
     auto tuner = GYRE_TRY(open_tuner(TunerRule::any, TunerRule::any));
-    const Tuner* none = nullptr;
+    const Opened* none = nullptr;
     if (only_tuner.compare_exchange_strong(none, tuner.get())) (void)tuner.release();
-    ++opened;
+    ++inits;
     return {};
   });
 }
@@ -124,8 +138,8 @@ ncclResult_t choose_v1(ncclFunc_t collective, size_t bytes, int, int, int operat
 }
 
 ncclResult_t destroy_v1() {
-  for (int now = opened; now > 0;)
-    if (opened.compare_exchange_weak(now, now - 1)) {
+  for (int now = inits; now > 0;)
+    if (inits.compare_exchange_weak(now, now - 1)) {
       end_log();
       break;
     }

@@ -18,7 +18,6 @@ namespace {
 using topo::JsonObject;
 
 // By their numbers in NCCL.
-constexpr std::array<std::string_view, 5> collective_names{"broadcast", "reduce", "all_gather", "reduce_scatter", "all_reduce"};
 
 template <size_t count>
 int number_of(const std::array<std::string_view, count>& words, std::string_view word) {
@@ -70,9 +69,9 @@ Status add_choices(const JsonObject& choices, const std::string& collective, Tun
 
 Status add_job(const JsonObject& job, TunerRule rule, std::vector<TunerRule>& rules) {
   const JsonObject choices = GYRE_TRY(job.object("choices"));
-  GYRE_TRY(choices.only({collective_names.begin(), collective_names.end()}));
+  GYRE_TRY(choices.only({tuner_collectives.begin(), tuner_collectives.end()}));
   for (const auto& [collective, ignored] : choices.value().items()) {
-    rule.collective = number_of(collective_names, collective);
+    rule.collective = number_of(tuner_collectives, collective);
     GYRE_TRY(add_choices(choices, collective, rule, rules));
   }
   return {};

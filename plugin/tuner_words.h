@@ -1,4 +1,4 @@
-// NCCL's algorithms and protocols as users write them, by NCCL's numbers.
+// NCCL's collectives, algorithms and protocols as users write them, by NCCL's numbers.
 #pragma once
 #include <array>
 #include <string_view>
@@ -9,6 +9,7 @@ namespace gyre::plugin {
 
 inline constexpr std::array<std::string_view, NCCL_NUM_ALGORITHMS> tuner_algorithms{
     "tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree", "pat"};
+inline constexpr std::array<std::string_view, 5> tuner_collectives{"broadcast", "reduce", "all_gather", "reduce_scatter", "all_reduce"};
 inline constexpr std::array<std::string_view, NCCL_NUM_PROTOCOLS> tuner_protocols{"ll", "ll128", "simple"};
 
 }  // namespace gyre::plugin

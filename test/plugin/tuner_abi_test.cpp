@@ -93,6 +93,37 @@ TEST_CASE("a chosen entry costs nothing, all others stay, and channels are set w
   CHECK(ncclTunerPlugin_v6.finalize(context) == ncclSuccess);
 }
 
+TEST_CASE("what is chosen of each kind of call is explained once, and counted at the end") {
+  const Rim rim;
+  const WrittenRules file(tree_then_ring);
+  ::setenv("GYRE_EXPLAIN", "1", 1);
+  void* context = rim.stale;
+  const ncclResult_t opened = ncclTunerPlugin_v6.init(&context, 1, 8, 2, keep_line, nullptr, nullptr);
+  ::unsetenv("GYRE_EXPLAIN");
+  REQUIRE(opened == ncclSuccess);
+  logged().clear();
+  for (const size_t bytes : {1024, 1030, 1500, 5000, 0}) {
+    TunerAnswer answer;
+    std::ranges::fill(answer.costs, NCCL_ALGO_PROTO_IGNORE);
+    answer.cost(NCCL_ALGO_TREE, NCCL_PROTO_LL) = 7.25f, answer.cost(NCCL_ALGO_RING, NCCL_PROTO_SIMPLE) = 6;
+    CHECK(ncclTunerPlugin_v6.getCollInfo(context, ncclFuncAllReduce, bytes, 1, answer.table(), 7, 3, 0, &answer.channels) == ncclSuccess);
+  }
+  CHECK(ncclTunerPlugin_v6.finalize(context) == ncclSuccess);
+  const std::string all = "NET/gyre: explain: all_reduce", prices = " bytes: ring/simple 6.0 us, tree/ll 7.2 us";
+  std::vector<std::string> lines;
+  for (const LoggedLine& line : logged()) lines.push_back(line.text);
+  CHECK(lines == std::vector<std::string>{
+                     all + ", 1024 to 2047 bytes: tree/ll, by " + file.path + "; NCCL's prices of 1024" + prices,
+                     all + ", 1024 to 2047 bytes: ring/simple, by " + file.path + "; NCCL's prices of 1030" + prices,
+                     all + ", 4096 to 8191 bytes: ring/simple, NCCL's own choice; NCCL's prices of 5000" + prices,
+                     all + " of nothing: tree/ll, by " + file.path + "; NCCL's prices of 0" + prices,
+                     all + " of nothing: tree/ll, by " + file.path + " 1 times",
+                     all + ", 1024 to 2047 bytes: ring/simple, by " + file.path + " 2 times",
+                     all + ", 1024 to 2047 bytes: tree/ll, by " + file.path + " 1 times",
+                     all + ", 4096 to 8191 bytes: ring/simple, NCCL's own choice 1 times",
+                 });
+}
+
 TEST_CASE("every version of the tuner chooses by the same rules, as far as it is told") {
   const Rim rim;
   const WrittenRules file(tree_then_ring);

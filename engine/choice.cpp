@@ -45,7 +45,7 @@ topo::Shape shape_of(const Circumstances& c, const Placed& placed, const Call& c
   return shape;
 }
 
-// Channels go along the rings of GPUs, each along its own.
+// Channels go along rings or chains of GPUs, each along its own.
 std::vector<schedule::RankOrder> orders_of(const Placed& placed, const Call& call, const topo::Shape& shape, const topo::Family& family) {
   const bool several = shape.channels * family.channels > 1 && !placed.channels.rings.empty();
   if (family.orders != nullptr && several) return family.orders(placed.channels, shape, call.root);
@@ -149,7 +149,9 @@ topo::Query query(const Circumstances& c, const Call& call) {
 }
 
 std::string key(const Choice& choice) {
-  const char* along = choice.orders.empty() ? "" : choice.orders.size() > 1 ? ", along rings over GPUs" : ", in the order of their places";
+  const char* along = choice.orders.empty()      ? ""
+                      : choice.orders.size() > 1 ? ", along channels over GPUs"
+                                                 : ", in the order of their places";
   return fmt::format("{}: {}{}", choice.family, topo::text(choice.shape), along);
 }
 
@@ -165,7 +167,7 @@ Result<Choice> choose(const Circumstances& c, const Call& call, topo::Profiles& 
   if (!named.orders.empty() && excluded.contains(key(named))) named = named_for(numbered(c.placed));
   const topo::Shape& shape = named.shape;
   std::string refused = topo::refusal(*family, shape);
-  if (topo::lacks_nodes(*family, shape) && c.placed.hosts.empty()) refused = "hosts have different numbers of ranks";
+  if (topo::lacks_nodes(*family, shape) && c.grid.empty() && c.placed.hosts.empty()) refused = "hosts have different numbers of ranks";
   if (refused.empty() && shape.ordered) refused = profiles.order_of(*family, shape).refusal;
   if (refused.empty() && c.channels != 0 && c.channels < family->channels) {
     return Error{Code::invalid_usage, fmt::format("{} needs {} channels, GYRE_CHANNELS is {}", c.algorithm, family->channels, c.channels)};

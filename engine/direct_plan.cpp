@@ -101,11 +101,11 @@ std::optional<topo::BufferAccess> DirectForms::ordinary(const Call& call, size_t
 }
 
 // Bytes of input beyond which not all ranks read all inputs, where these can be bounced: each of two then reads as much, and ranks that
-// share processors meet twice for it (perf/results/2026-11-26-staged).
+// share processors meet twice for it, which outweighs what they sum up to some number of elements (perf/results/2026-11-26-staged).
 size_t DirectForms::most_read_by_all(const Call& call) const {
-  constexpr size_t crowded_elements = 4096;
+  constexpr size_t elements = 4096, least = 8 << 10, most = 16 << 10;
   if (ranks_ == 2) return transport::Board::slot_bytes;
-  return crowded_ ? crowded_elements * size_of(call.type) : 2048;
+  return crowded_ ? std::clamp(elements * size_of(call.type), least, most) : 2048;
 }
 
 Result<DirectPlan> DirectForms::plan(const Call& any, bool ordered, bool may_stage, bool may_map) {

@@ -13,8 +13,8 @@ namespace {
 std::string kind_in_words(Collective collective, int size_class, BufferKind kind) {
   const char* const where = kind == BufferKind::shared_heap ? " of the shared heap" : "";
   if (size_class == 0) return fmt::format("{} of nothing{}", name(collective), where);
-  return fmt::format("{}, blocks of {} to {} bytes{}", name(collective), uint64_t{1} << (size_class - 1), (uint64_t{1} << size_class) - 1,
-                     where);
+  return fmt::format("{}, blocks of {} to {} bytes{}", name(collective), uint64_t{1} << (size_class - 1),
+                     (uint64_t{2} << (size_class - 1)) - 1, where);
 }
 
 BufferKind kind_of(const Extent& extent, const Buffers& buffers) {

@@ -130,7 +130,7 @@ Placed placed(const std::vector<Facts>& all, const topo::ChannelOrders& channels
     out.order.insert(out.order.end(), ranks.begin(), ranks.end());
   }
   if (!channels.rings.empty()) out.order = channels.rings[0];
-  if (channels.rings.size() > 1) out.channels = channels;
+  out.channels = channels;
   if (std::ranges::is_sorted(out.order)) out.order.clear();
   return out;
 }

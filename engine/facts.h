@@ -7,7 +7,7 @@
 
 #include "base/config.h"
 #include "schedule/renamed.h"
-#include "topo/algorithms.h"
+#include "topo/channel_orders.h"
 #include "topo/gpu_row.h"
 #include "transport/bootstrap.h"
 
@@ -38,7 +38,7 @@ Result<std::vector<Facts>> exchange_facts(transport::Bootstrap&, const Config&, 
 struct Placed {
   std::vector<int> hosts;          ///< {ranks of a host, hosts} where all hosts have equally many; else empty
   schedule::RankOrder order;       ///< the rank at each position; empty: its number
-  topo::ChannelOrders channels{};  ///< where each channel may have an order of its own, those; else none
+  topo::ChannelOrders channels{};  ///< those of each channel, over GPUs; none: these are not known
 };
 /// `channels`: over GPUs, in the order of hosts; the first ring is everybody's order then.
 Placed placed(const std::vector<Facts>&, const topo::ChannelOrders& channels = {});

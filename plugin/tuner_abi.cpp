@@ -31,7 +31,7 @@ void log_rules(const std::string& file, std::span<const TunerRule> rules, size_t
 }
 
 /// What NCCL has as the context of a communicator.
-struct Opened {
+struct Context {
   Tuner tuner;
   std::unique_ptr<TunerExplanations> explanations;  ///< null: nobody wants them
 
@@ -42,12 +42,12 @@ struct Opened {
   }
 };
 
-Result<std::unique_ptr<Opened>> open_tuner(int64_t ranks, int64_t nodes) {
+Result<std::unique_ptr<Context>> open_tuner(int64_t ranks, int64_t nodes) {
   const Config config = GYRE_TRY(Config::from_environment());
   const auto& rules = tuner_file(*config.tuner_file).rules;
   if (!rules) return rules.error();
   auto explanations = *config.explain != 0 ? std::make_unique<TunerExplanations>(*config.tuner_file) : nullptr;
-  auto opened = std::make_unique<Opened>(Opened{Tuner(*rules, ranks, nodes), std::move(explanations)});
+  auto opened = std::make_unique<Context>(Context{Tuner(*rules, ranks, nodes), std::move(explanations)});
   log_rules(*config.tuner_file, *rules, opened->tuner.rules(), ranks, nodes);
   return opened;
 }
@@ -68,7 +68,7 @@ ncclResult_t init_newer(void** context, uint64_t, size_t ranks, size_t nodes, nc
 
 ncclResult_t destroy(void* context) {
   if (context == nullptr) return ncclSuccess;
-  delete static_cast<Opened*>(context);
+  delete static_cast<Context*>(context);
   end_log();
   return ncclSuccess;
 }
@@ -77,7 +77,7 @@ ncclResult_t destroy(void* context) {
 
 ncclResult_t choose(void* context, const TunerCall& call, const CostTable& table, int* channels) {
   if (context == nullptr || table.costs == nullptr) return ncclSuccess;
-  const TunerRule* rule = static_cast<const Opened*>(context)->choose(call, table);
+  const TunerRule* rule = static_cast<const Context*>(context)->choose(call, table);
   if (rule == nullptr) return ncclSuccess;
   *table.available(*rule) = 0;  // NCCL takes the least
   if (channels != nullptr && rule->channels > 0) *channels = rule->channels;
@@ -99,7 +99,7 @@ ncclResult_t choose_v4(void* context, ncclFunc_t collective, size_t bytes, int o
 
 // Before 2.22 NCCL does not say what is available, and takes what it is told. What every communicator has: rings, for all-reduces trees,
 // with LL and Simple; LL128 corrupts data where the hardware can't keep its order.
-ncclResult_t choose_untold(const Opened* tuner, const TunerCall& call, int* algorithm, int* protocol, int* channels) {
+ncclResult_t choose_untold(const Context* tuner, const TunerCall& call, int* algorithm, int* protocol, int* channels) {
   if (tuner == nullptr || algorithm == nullptr || protocol == nullptr) return ncclSuccess;
   constexpr float no = NCCL_ALGO_PROTO_IGNORE;
   const float tree = call.collective == ncclFuncAllReduce ? 1 : no;
@@ -114,18 +114,18 @@ ncclResult_t choose_untold(const Opened* tuner, const TunerCall& call, int* algo
 
 ncclResult_t choose_v2(void* context, ncclFunc_t collective, size_t bytes, int, int, int operations, int* algorithm, int* protocol,
                        int* channels) {
-  return choose_untold(static_cast<const Opened*>(context), {collective, bytes, operations}, algorithm, protocol, channels);
+  return choose_untold(static_cast<const Context*>(context), {collective, bytes, operations}, algorithm, protocol, channels);
 }
 
 // Without a context there is one tuner of the process, made by the first init that succeeds, and never destroyed: which communicator asks
 // is not known.
-std::atomic<const Opened*> only_tuner{nullptr};
+std::atomic<const Context*> only_tuner{nullptr};
 std::atomic<int> inits{0};  // inits that succeeded; 2.19 destroys after others, too
 
 ncclResult_t init_v1(size_t, size_t, ncclDebugLogger_t logger) {
   return logged_init("tuner init", logger, [&]() -> Status {
     auto tuner = GYRE_TRY(open_tuner(TunerRule::any, TunerRule::any));
-    const Opened* none = nullptr;
+    const Context* none = nullptr;
     if (only_tuner.compare_exchange_strong(none, tuner.get())) (void)tuner.release();
     ++inits;
     return {};

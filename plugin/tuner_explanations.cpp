@@ -12,54 +12,63 @@
 namespace gyre::plugin {
 namespace {
 
-std::string name_of(size_t algorithm, size_t protocol) {
-  const std::string a =
-      algorithm < tuner_algorithms.size() ? std::string(tuner_algorithms[algorithm]) : fmt::format("algorithm {}", algorithm);
-  return fmt::format("{}/{}", a,
-                     protocol < tuner_protocols.size() ? std::string(tuner_protocols[protocol]) : fmt::format("protocol {}", protocol));
+template <size_t count>
+std::string word(const std::array<std::string_view, count>& words, int number, std::string_view what) {
+  return number >= 0 && static_cast<size_t>(number) < count ? std::string(words[static_cast<size_t>(number)])
+                                                            : fmt::format("{} {}", what, number);
+}
+
+std::string name_of(int algorithm, int protocol) {
+  return word(tuner_algorithms, algorithm, "algorithm") + "/" + word(tuner_protocols, protocol, "protocol");
 }
 
 std::string kind_in_words(ncclFunc_t collective, int size_class) {
-  const bool known = collective >= 0 && static_cast<size_t>(collective) < tuner_collectives.size();
-  const std::string name =
-      known ? std::string(tuner_collectives[static_cast<size_t>(collective)]) : fmt::format("collective {}", collective);
+  const std::string name = word(tuner_collectives, collective, "collective");
   if (size_class == 0) return name + " of nothing";
   return fmt::format("{}, {} to {} bytes", name, uint64_t{1} << (size_class - 1), (uint64_t{2} << (size_class - 1)) - 1);
 }
 
-/// What NCCL has for the call, in words, the cheapest first.
-std::vector<std::pair<float, std::string>> priced(const CostTable& table) {
-  std::vector<std::pair<float, std::string>> all;
-  for (int a = 0; a < table.algorithms; ++a) {
-    for (int p = 0; p < table.protocols; ++p) {
-      const float us = table.costs[static_cast<ptrdiff_t>(a) * table.protocols + p];
-      if (us >= 0) all.emplace_back(us, name_of(static_cast<size_t>(a), static_cast<size_t>(p)));
-    }
+/// The first of the least, which NCCL takes; -1: there is none.
+int cheapest(const CostTable& table) {
+  int least = -1;
+  for (int i = 0; i < table.algorithms * table.protocols; ++i) {
+    if (table.costs[i] >= 0 && (least < 0 || table.costs[i] < table.costs[least])) least = i;
   }
-  std::ranges::sort(all);
-  return all;
+  return least;
 }
 
-std::string prices(const std::vector<std::pair<float, std::string>>& all, uint64_t bytes) {
+std::string prices(const CostTable& table, uint64_t bytes) {
+  std::vector<int> all;
+  for (int i = 0; i < table.algorithms * table.protocols; ++i) {
+    if (table.costs[i] >= 0) all.push_back(i);
+  }
+  std::ranges::stable_sort(all, {}, [&](int i) { return table.costs[i]; });
   std::string words;
-  for (const auto& [us, name] : all) words += fmt::format("{} {} {:.1f} us", words.empty() ? "" : ",", name, us);
+  for (const int i : all)
+    words += fmt::format("{} {} {:.1f} us", words.empty() ? "" : ",", name_of(i / table.protocols, i % table.protocols), table.costs[i]);
   return words.empty() ? "" : fmt::format("; NCCL's prices of {} bytes:{}", bytes, words);
 }
 
 }  // namespace
 
+std::string TunerExplanations::in_words(const TunerRule* rule, int entry, const CostTable& table) const {
+  if (rule != nullptr) {
+    const std::string channels = rule->channels > 0 ? fmt::format(" on {} channels", rule->channels) : "";
+    return fmt::format("{}{}, by {}", name_of(rule->algorithm, rule->protocol), channels, file_);
+  }
+  return entry < 0 ? "NCCL's own choice" : name_of(entry / table.protocols, entry % table.protocols) + ", NCCL's own choice";
+}
+
 void TunerExplanations::note(const TunerCall& call, const CostTable& table, const TunerRule* rule) noexcept {
   try {
-    const auto all = priced(table);
-    const std::string own = all.empty() ? "NCCL's own choice" : all.front().second + ", NCCL's own choice";
-    const std::string choice =
-        rule == nullptr ? own : name_of(static_cast<size_t>(rule->algorithm), static_cast<size_t>(rule->protocol)) + ", by " + file_;
-    const Kind kind{call.collective, std::bit_width(call.bytes)};
-    {
-      const std::lock_guard lock(mutex_);
-      if (++used_[kind][choice] != 1) return;
-    }
-    log::write(log::Level::info, fmt::format("explain: {}: {}{}", std::apply(kind_in_words, kind), choice, prices(all, call.bytes)));
+    const int entry = rule == nullptr ? cheapest(table) : -1;
+    const auto size_class = static_cast<int>(std::bit_width(call.bytes));
+    const std::lock_guard lock(mutex_);
+    Used& used = used_[{call.collective, size_class, rule, entry}];
+    if (++used.calls != 1) return;
+    used.choice = in_words(rule, entry, table);
+    log::write(log::Level::info,
+               fmt::format("explain: {}: {}{}", kind_in_words(call.collective, size_class), used.choice, prices(table, call.bytes)));
   } catch (...) {  // a collective ends on any failure of its tuner
     return;
   }
@@ -67,10 +76,9 @@ void TunerExplanations::note(const TunerCall& call, const CostTable& table, cons
 
 TunerExplanations::~TunerExplanations() {
   try {
-    for (const auto& [kind, choices] : used_) {
-      for (const auto& [choice, calls] : choices)
-        log::write(log::Level::info, fmt::format("explain: {}: {} {} times", std::apply(kind_in_words, kind), choice, calls));
-    }
+    for (const auto& [key, used] : used_)
+      log::write(log::Level::info,
+                 fmt::format("explain: {}: {} {} times", kind_in_words(std::get<0>(key), std::get<1>(key)), used.choice, used.calls));
   } catch (...) {
     return;
   }

@@ -1,10 +1,12 @@
-// GYRE_EXPLAIN for NCCL's choices: for every kind of call (collective and size class) what NCCL could run and at what it prices that, what
-// is chosen and why; and at the communicator's end what was used how often. Every rank says it, since a tuner is not told which it is.
+// GYRE_EXPLAIN for NCCL's choices: for every kind of call (collective and size class), and each choice in it, what NCCL could run and at
+// what it prices that, and why it is the choice; and at the communicator's end how often each was. Every rank says it, since a tuner is
+// not told which it is.
 #pragma once
 #include <cstdint>
 #include <map>
 #include <mutex>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "plugin/tuner.h"
@@ -23,11 +25,17 @@ class TunerExplanations {
   void note(const TunerCall&, const CostTable&, const TunerRule*) noexcept;
 
  private:
-  using Kind = std::pair<ncclFunc_t, int>;  ///< of class n are calls of 2^(n-1) to 2^n - 1 bytes; of 0 those of none
+  /// Of size class n are calls of 2^(n-1) to 2^n - 1 bytes, of 0 those of none. Of NCCL's own choices the entry that it prices least.
+  using Key = std::tuple<ncclFunc_t, int, const TunerRule*, int>;
+  struct Used {
+    std::string choice;  ///< in words
+    uint64_t calls = 0;
+  };
+  std::string in_words(const TunerRule*, int entry, const CostTable&) const;
 
   std::string file_;
   std::mutex mutex_;
-  std::map<Kind, std::map<std::string, uint64_t>> used_;  // by choice
+  std::map<Key, Used> used_;
 };
 
 }  // namespace gyre::plugin

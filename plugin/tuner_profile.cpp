@@ -17,8 +17,6 @@ namespace {
 
 using topo::JsonObject;
 
-// By their numbers in NCCL.
-
 template <size_t count>
 int number_of(const std::array<std::string_view, count>& words, std::string_view word) {
   const auto found = std::find(words.begin(), words.end(), word);

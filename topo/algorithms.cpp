@@ -9,7 +9,6 @@
 #include "schedule/fuse.h"
 #include "schedule/meaning.h"
 #include "topo/families.h"
-#include "topo/job_channels.h"
 #include "topo/profile_grid.h"
 
 namespace gyre::topo {

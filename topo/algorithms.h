@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "schedule/renamed.h"
 #include "schedule/schedule.h"
+#include "topo/channel_orders.h"
 #include "topo/grid.h"
 #include "topo/profile.h"
 #include "topo/shape.h"
@@ -25,12 +25,6 @@ enum class GridUse : uint8_t {
 /// How fast a schedule grows with the ranks, which bounds those that can be made only to be counted.
 enum class Growth : uint8_t { slow, usual, all_pairs };
 
-/// Orders in which channels pass all ranks, one for each channel (job_channels.h).
-struct ChannelOrders {
-  std::vector<schedule::RankOrder> rings;
-  std::vector<schedule::RankOrder> chains;  ///< for trees
-};
-
 struct Family {
   std::string_view name;
   std::string_view sentence;  ///< for people who choose
@@ -40,7 +34,7 @@ struct Family {
   GridUse grid = GridUse::none;
   uint32_t channels = 1;    ///< of the schedule, for each of the shape
   bool alternates = false;  ///< odd channels go another way than even ones, where there are no lines
-  /// Where channels may each have an order of their own, those, along rings (job_channels.h); nothing: all have the same.
+  /// Where channels may each have an order of their own, those; nothing: all have the same.
   std::vector<schedule::RankOrder> (*orders)(const ChannelOrders&, const Shape&, Rank root) = nullptr;
   Growth growth = Growth::usual;
   Lines (*lines)(const Shape&) = nullptr;

@@ -1,22 +1,35 @@
+#include <numeric>
+#include <utility>
+
 #include "topo/families.h"
 #include "topo/tree.h"
 
 namespace gyre::topo {
 
-Tree with_chains(const Tree& nodes_tree, int per_node, bool backwards, std::optional<Rank> root) {
-  const auto nodes = static_cast<int>(nodes_tree.nodes.size());
-  const auto head = [&](Rank node) {
-    if (root && *root / per_node == node) return *root;
-    return node * per_node + (backwards ? per_node - 1 : 0);
-  };
-  Tree tree(nodes * per_node);
-  for (Rank node = 0; node < nodes; ++node) {
-    const Rank first = head(node);
-    const Tree::Node& at = nodes_tree.nodes[static_cast<size_t>(node)];
-    for (const Rank child : at.children) tree.add(first, head(child));
-    tree.nodes[static_cast<size_t>(first)].place = at.place;
-    for (Rank rank = first + 1; rank < (node + 1) * per_node; ++rank) tree.add(rank - 1, rank);
-    for (Rank rank = first - 1; rank >= node * per_node; --rank) tree.add(rank + 1, rank);
+std::vector<NodeChain> equal_chains(int nodes, int per_node) {
+  std::vector<NodeChain> chains(static_cast<size_t>(nodes));
+  Rank next = 0;
+  for (NodeChain& chain : chains) {
+    chain.ranks.resize(static_cast<size_t>(per_node));
+    std::iota(chain.ranks.begin(), chain.ranks.end(), std::exchange(next, next + per_node));
+  }
+  return chains;
+}
+
+Tree with_chains(const Tree& nodes_tree, std::span<const NodeChain> chains) {
+  size_t ranks = 0;
+  for (const NodeChain& chain : chains) ranks += chain.ranks.size();
+  Tree tree(static_cast<int>(ranks));
+  for (size_t node = 0; node < chains.size(); ++node) {
+    const auto& [chain, head] = chains[node];
+    const Tree::Node& at = nodes_tree.nodes[node];
+    for (const Rank child : at.children) {
+      const NodeChain& below = chains[static_cast<size_t>(child)];
+      tree.add(chain[head], below.ranks[below.head]);
+    }
+    tree.nodes[static_cast<size_t>(chain[head])].place = at.place;
+    for (size_t i = head + 1; i < chain.size(); ++i) tree.add(chain[i - 1], chain[i]);
+    for (size_t i = head; i > 0; --i) tree.add(chain[i], chain[i - 1]);
   }
   return tree;
 }
@@ -24,10 +37,14 @@ Tree with_chains(const Tree& nodes_tree, int per_node, bool backwards, std::opti
 schedule::Schedule chained_tree(const Shape& shape) {
   const int per_node = shape.ranks == 1 ? 1 : shape.grid[0];
   const Shape nodes{shape.collective, shape.ranks / per_node, 1, shape.root / per_node, {}};
-  const std::optional<Rank> root = rooted(shape.collective) ? std::optional(shape.root) : std::nullopt;
   std::vector<Tree> trees;
-  for (uint32_t c = 0; c < 2 * shape.channels; ++c)
-    trees.push_back(with_chains(binary_tree(nodes, c % 2 == 1), per_node, c % 2 == 1, root));
+  for (uint32_t c = 0; c < 2 * shape.channels; ++c) {
+    const bool odd = c % 2 == 1;
+    std::vector<NodeChain> chains = equal_chains(nodes.ranks, per_node);
+    for (NodeChain& chain : chains) chain.head = odd ? chain.ranks.size() - 1 : 0;
+    if (rooted(shape.collective)) chains[static_cast<size_t>(nodes.root)].head = static_cast<size_t>(shape.root % per_node);
+    trees.push_back(with_chains(binary_tree(nodes, odd), chains));
+  }
   return along_trees("chained_tree", shape, trees);
 }
 

@@ -78,8 +78,7 @@ Tally in_turn(const Profile& profile, const Tally& span, const Costs& costs) {
   Tally out;
   for (const size_t link : {inside, between}) {
     const int64_t own = std::min(span.port[link] * profile.channels, profile.port[link].chunks);
-    out.port[link] = own;
-    if (costs.link[link].by_processor) out.written[link] = own;
+    out.port[link] = out.written[link] = own;
     if (link == inside || costs.nics_per_node == 0 || own == 0) continue;
     const int64_t shared = profile.node_port.chunks / costs.nics_per_node;
     out.port[link] = std::max(own, shared * own / profile.port[link].chunks);
@@ -110,12 +109,12 @@ Price price(const Profile& profile, const Costs& costs, double block_bytes, cons
     if (bound.seconds > most.seconds) most = bound, most.limit = limit;
   };
 
+  const Price waiting = scaled(slice(waits(profile)), cut.rounds);
   for (size_t i = 0; i < measures; ++i) {
     const Price path = slice(profile.path[i] + posts_before(profile, profile.path[i]));
     hops = std::max(hops, profile.path[i].hops[inside] + profile.path[i].hops[between]);
     at_least(path + scaled(slice(profile.span[i]), static_cast<double>(cut.rounds - 1)), "the way of a slice");
-    at_least(scaled(slice(in_turn(profile, profile.span[i], costs)), pieces) + scaled(slice(waits(profile)), cut.rounds),
-             "links one after the other");
+    at_least(scaled(slice(in_turn(profile, profile.span[i], costs)), pieces) + waiting, "links one after the other");
     // The last slice sets out after all others have passed the slowest link.
     for (size_t link = 0; link < link_kinds; ++link) {
       at_least(path + slice.port(link, (pieces - 1) * static_cast<double>(profile.widest[link])), "the way of the slices");

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "topo/algorithms.h"
+#include "topo/channel_orders.h"
 #include "topo/gpu_row.h"
 
 namespace gyre::topo {

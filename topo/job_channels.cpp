@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "base/hash.h"
 #include "topo/algorithms.h"
@@ -94,18 +95,13 @@ class Searched {
 
 // Between nodes a double tree's, of the chains' first ranks; inside, the chain.
 Tree tree_of(std::span<const JobNode> nodes, const JobChannel& channel, bool second) {
-  std::vector<size_t> first{0};
-  for (const JobNode& node : nodes) first.push_back(first.back() + node.ranks.size());
-  const auto rank = [&](size_t node, size_t at) { return channel.chain[first[node] + at]; };
-  const Tree between = binary_tree({Collective::all_reduce, static_cast<int>(nodes.size()), 1, 0, {}}, second);
-  Tree tree(static_cast<int>(channel.ring.size()));
-  for (size_t node = 0; node < nodes.size(); ++node) {
-    const Tree::Node& at = between.nodes[node];
-    for (const Rank child : at.children) tree.add(rank(node, 0), rank(static_cast<size_t>(child), 0));
-    tree.nodes[static_cast<size_t>(rank(node, 0))].place = at.place;
-    for (size_t i = 1; i < channel.through[node].order.size(); ++i) tree.add(rank(node, i - 1), rank(node, i));
+  std::vector<NodeChain> chains;
+  auto next = channel.chain.begin();
+  for (const JobNode& node : nodes) {
+    const auto first = std::exchange(next, next + static_cast<std::ptrdiff_t>(node.ranks.size()));
+    chains.push_back({{first, next}, 0});
   }
-  return tree;
+  return with_chains(binary_tree({Collective::all_reduce, static_cast<int>(nodes.size()), 1, 0, {}}, second), chains);
 }
 
 std::vector<std::pair<Rank, Rank>> pairs_of(std::span<const LinkOverride> missing) {
@@ -161,41 +157,6 @@ uint64_t digest(std::span<const JobChannel> channels) {
     text += "\n";
   }
   return mix(fnv1a(text));
-}
-
-std::vector<schedule::RankOrder> along_rings(const ChannelOrders& channels, const Shape& shape, Rank root) {
-  const auto& rings = channels.rings;
-  std::vector<schedule::RankOrder> orders;
-  for (size_t channel = 0; channel < shape.channels; ++channel) {
-    schedule::RankOrder order = rings[channel % rings.size()];
-    const bool against = channel / rings.size() % 2 == 1;
-    if ((channel % 2 == 1) != against) std::ranges::reverse(order);
-    if (rooted(shape.collective)) {
-      const auto from = std::ranges::find(order, root) - order.begin() + std::ssize(order) - shape.root;
-      std::rotate(order.begin(), order.begin() + from % std::ssize(order), order.end());
-    }
-    orders.push_back(std::move(order));
-  }
-  return orders;
-}
-
-std::vector<schedule::RankOrder> along_chains(const ChannelOrders& channels, const Shape& shape, Rank root) {
-  const auto& chains = channels.chains;
-  const int per_node = shape.grid.empty() ? 1 : shape.grid[0];
-  std::vector<schedule::RankOrder> orders;
-  for (size_t channel = 0; channel < 2 * size_t{shape.channels}; ++channel) {
-    schedule::RankOrder order = chains[channel % chains.size()];
-    const bool against = channel / chains.size() % 2 == 1;
-    for (auto node = order.begin(); node != order.end(); node += per_node) {
-      if ((channel % 2 == 1) != against) std::reverse(node, node + per_node);
-      const auto found = rooted(shape.collective) ? std::find(node, node + per_node, root) : node + per_node;
-      if (found == node + per_node) continue;
-      const auto from = (found - node) + per_node - shape.root % per_node;
-      std::rotate(node, node + from % per_node, node + per_node);
-    }
-    orders.push_back(std::move(order));
-  }
-  return orders;
 }
 
 Result<schedule::Schedule> along_channels(std::string_view family, const Shape& shape, std::span<const JobChannel> channels,

@@ -7,8 +7,7 @@
 #include <vector>
 
 #include "schedule/relayed.h"
-#include "schedule/renamed.h"
-#include "topo/algorithms.h"
+#include "topo/channel_orders.h"
 #include "topo/channels.h"
 #include "topo/graph.h"
 #include "topo/tree.h"
@@ -35,15 +34,6 @@ struct JobChannel {
 /// … once each, or not one for each GPU.
 Result<std::vector<JobChannel>> job_channels(std::span<const JobNode>, std::span<const LinkOverride> missing = {});
 uint64_t digest(std::span<const JobChannel>);
-
-/// Orders for schedule::renamed() of a schedule of such a shape of positions whose channels are rings, odd ones backwards: each goes along
-/// one of these rings; where there are more channels than rings, along them again the other way, and so on. `root` has the shape's root's
-/// place.
-std::vector<schedule::RankOrder> along_rings(const ChannelOrders&, const Shape&, Rank root);
-
-/// The same for chained_tree's and chains. On the root's node a chain that does not begin with it is turned around until the root has its
-/// place, by which one of its hops goes from the chain's last rank to its first.
-std::vector<schedule::RankOrder> along_chains(const ChannelOrders&, const Shape&, Rank root);
 
 /// A schedule of the family `ring` or `tree` along these channels, through relays where links are missing. Error: invalid_argument for
 /// another family, or a shape of other ranks or channels; as schedule::relayed().

@@ -17,6 +17,7 @@ namespace {
 
 constexpr int deepest = 64;  // elements inside each other
 // NCCL's sockets, and older plugins, have the number of a device for its GUID, which otherwise has a vendor and a serial number in it.
+// (Where gyre's net plugin went by sockets, an interface's address stands there, and can't be told from an RDMA device's.)
 constexpr uint64_t most_devices = 0xffff;
 
 class XmlReader {

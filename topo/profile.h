@@ -92,8 +92,8 @@ struct Profile {
 
   std::array<int64_t, link_kinds> widest{};    ///< chunks in the longest message over such a link
   std::array<int64_t, link_kinds> messages{};  ///< of one slice, over the connection that has the most
-  /// Steps of one program that wait for messages which their senders, too, could send only when all before them had been received: with all
-  /// slices of a round, so that nothing else is under way meanwhile. Of the program with the most, between nodes first.
+  /// Times that one program waits for messages which their senders send no sooner than it begins to wait, with all slices of a round, so
+  /// that nothing else is under way meanwhile. Of the program with the most, between nodes first.
   std::array<int64_t, link_kinds> waits{};
   std::array<Tally, measures> path{};      ///< the longest from the beginning to the end, by each measure
   std::array<Tally, measures> span{};      ///< the longest that one program takes from its first step to its last

@@ -1,7 +1,6 @@
 // Trees over the ranks and what flows along them: sums up, results down. Up and down are two strands, so that one piece of data can come
 // down while the next goes up.
 #pragma once
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,9 +29,15 @@ struct Tree {
 /// in one is a leaf in the other.
 Tree binary_tree(const Shape&, bool second);
 
-/// The ranks of each node in a chain from its first, or backwards from its last, or from the root both ways; these joined as `nodes_tree`
-/// joins nodes.
-Tree with_chains(const Tree& nodes_tree, int per_node, bool backwards = false, std::optional<Rank> root = {});
+/// A node's ranks in a chain, and which of them stands in the tree between nodes: from there the chain goes both ways.
+struct NodeChain {
+  std::vector<Rank> ranks;
+  size_t head = 0;
+};
+/// Of nodes with as many ranks each, one after the other.
+std::vector<NodeChain> equal_chains(int nodes, int per_node);
+/// Chains joined as `nodes_tree` joins nodes.
+Tree with_chains(const Tree& nodes_tree, std::span<const NodeChain>);
 
 /// The all-reduce, broadcast or reduce of chunk `channel` along a tree from and to its root, on that channel; an all-reduce has the way
 /// down on strand 1.

@@ -44,7 +44,7 @@ class Walk {
       ports(out, measure);
     }
     processors(out);
-    waits(out);
+    out.waits = waits(order_, schedule_.programs.size());
     return out;
   }
 
@@ -138,42 +138,6 @@ class Walk {
     std::vector<Load> ranks(static_cast<size_t>(schedule_.ranks));
     for (const Visit& visit : order_.visits) ranks[static_cast<size_t>(rank(visit))].work += visit.work;
     take_loads(out, ranks, placement_, 1);
-  }
-  // A step that receives passes each slice on as it comes, but one that only sends begins when those before it have all slices. Steps that
-  // only receive, one after the other, wait together.
-  void waits(Profile& out) const {
-    const auto only_receives = [](const schedule::Step& step) { return step.from.count > 0 && step.to.count == 0; };
-    std::vector<int64_t> turn(order_.visits.size());
-    std::vector<bool> receives(schedule_.programs.size());
-    for (size_t i = 0; i < order_.visits.size(); ++i) {
-      const Visit& visit = order_.visits[i];
-      if (visit.step->from.count > 0) receives[visit.program] = true;
-      if (visit.before < 0) continue;
-      const auto last = static_cast<size_t>(visit.before);
-      const schedule::Step& before = *order_.visits[last].step;
-      turn[i] = turn[last] + (before.from.count > 0 && !(only_receives(before) && only_receives(*visit.step)) ? 1 : 0);
-    }
-    struct Waited {
-      std::array<int64_t, link_kinds> times{};
-      int64_t turn = -1;  // the last
-      size_t link = inside;
-    };
-    std::vector<Waited> of(schedule_.programs.size());
-    for (size_t i = 0; i < order_.visits.size(); ++i) {
-      Waited& waited = of[order_.visits[i].program];
-      for (const uint32_t id : order_.received(order_.visits[i])) {
-        const Message& m = order_.messages[id];
-        const Visit& sender = order_.visits[m.from];
-        if (sender.step->from.count > 0 || !receives[sender.program] || turn[m.from] < turn[i]) continue;
-        if (waited.turn == turn[i] && waited.link >= m.link) continue;
-        if (waited.turn == turn[i]) --waited.times[waited.link];
-        waited.turn = turn[i], waited.link = m.link;
-        ++waited.times[m.link];
-      }
-    }
-    for (const Waited& one : of) {
-      if (std::pair(one.times[between], one.times[inside]) > std::pair(out.waits[between], out.waits[inside])) out.waits = one.times;
-    }
   }
   Rank rank(const Visit& visit) const { return schedule_.programs[visit.program].rank; }
 

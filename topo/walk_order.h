@@ -1,4 +1,4 @@
-// The steps of a schedule in an order in which they can run, and which message each receives. Private to walk.cpp.
+// The steps of a schedule in an order in which they can run, and which message each receives. Private to walk.cpp and walk_waits.cpp.
 #pragma once
 #include <span>
 #include <vector>
@@ -33,5 +33,7 @@ struct WalkOrder {
   std::span<const Message> sent(const Visit& visit) const { return {messages.data() + visit.first_send, visit.step->to.count}; }
 };
 WalkOrder walk_order(const schedule::Schedule&, const Placement&);
+/// Profile::waits.
+std::array<int64_t, link_kinds> waits(const WalkOrder&, size_t programs);
 
 }  // namespace gyre::topo

@@ -186,9 +186,10 @@ TEST_CASE("all ranks read all inputs of an all-reduce where that is the faster w
     CHECK(stages(2, crowded, DataType::float32, 8192));
     CHECK_FALSE(stages(2, crowded, DataType::float32, 8193));
   }
-  for (const DataType type : {DataType::float32, DataType::bfloat16}) {
-    CHECK(stages(4, true, type, 4096));
-    CHECK_FALSE(stages(4, true, type, 4097));
+  for (const auto& [type, most] :
+       {std::pair{DataType::float32, size_t{4096}}, {DataType::bfloat16, 4096}, {DataType::int8, 8192}, {DataType::float64, 2048}}) {
+    CHECK(stages(4, true, type, most));
+    CHECK_FALSE(stages(4, true, type, most + 1));
   }
   CHECK(stages(4, false, DataType::float32, 512));
   CHECK_FALSE(stages(4, false, DataType::float32, 513));
@@ -441,7 +442,7 @@ TEST_CASE("the family, the prediction and the table are of what runs on such buf
     constexpr auto heap = BufferKind::shared_heap;
     const Call small{Collective::all_reduce, 2, DataType::float32, ReduceOp::sum, 0};
     const Call middle{Collective::reduce_scatter, 4000, DataType::float32, ReduceOp::sum, 0};
-    const Call copied{Collective::all_reduce, 8000, DataType::float32, ReduceOp::sum, 0};
+    const Call copied{Collective::all_reduce, 9000, DataType::float32, ReduceOp::sum, 0};
     const Call large{Collective::all_reduce, 1 << 20, DataType::float32, ReduceOp::sum, 0};
     const Call gathered{Collective::all_gather, 1 << 18, DataType::float32, ReduceOp::sum, 0};
     const Call scaled{Collective::all_reduce, 2, DataType::float32, ReduceOp::premul_sum, 0};

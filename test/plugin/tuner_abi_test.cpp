@@ -113,13 +113,13 @@ TEST_CASE("what is chosen of each kind of call is explained once, and counted at
   std::vector<std::string> lines;
   for (const LoggedLine& line : logged()) lines.push_back(line.text);
   CHECK(lines == std::vector<std::string>{
-                     all + ", 1024 to 2047 bytes: tree/ll, by " + file.path + "; NCCL's prices of 1024" + prices,
+                     all + ", 1024 to 2047 bytes: tree/ll on 4 channels, by " + file.path + "; NCCL's prices of 1024" + prices,
                      all + ", 1024 to 2047 bytes: ring/simple, by " + file.path + "; NCCL's prices of 1030" + prices,
                      all + ", 4096 to 8191 bytes: ring/simple, NCCL's own choice; NCCL's prices of 5000" + prices,
-                     all + " of nothing: tree/ll, by " + file.path + "; NCCL's prices of 0" + prices,
-                     all + " of nothing: tree/ll, by " + file.path + " 1 times",
+                     all + " of nothing: tree/ll on 4 channels, by " + file.path + "; NCCL's prices of 0" + prices,
+                     all + " of nothing: tree/ll on 4 channels, by " + file.path + " 1 times",
+                     all + ", 1024 to 2047 bytes: tree/ll on 4 channels, by " + file.path + " 1 times",
                      all + ", 1024 to 2047 bytes: ring/simple, by " + file.path + " 2 times",
-                     all + ", 1024 to 2047 bytes: tree/ll, by " + file.path + " 1 times",
                      all + ", 4096 to 8191 bytes: ring/simple, NCCL's own choice 1 times",
                  });
 }

@@ -146,6 +146,10 @@ TEST_CASE("between hosts there is a ring for each port near a GPU, which leaves 
       for (size_t rank = 0; rank < sorted.size(); ++rank) CHECK(sorted[rank] == static_cast<Rank>(rank));
       CHECK(ranks[static_cast<size_t>(ring[0])].host == "a");
     }
+    for (const RankOrder& chain : found.orders.chains) {  // trees join GPUs of the same number, near ports of the same name
+      for (size_t host = 1; host < static_cast<size_t>(hosts); ++host)
+        CHECK(ranks[static_cast<size_t>(chain[8 * host])].gpu.gpu == ranks[static_cast<size_t>(chain[0])].gpu.gpu);
+    }
   }
 }
 

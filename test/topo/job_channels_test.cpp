@@ -160,30 +160,33 @@ TEST_CASE("schedules along channels are right, for every collective of rings and
   }
 }
 
-TEST_CASE("chained trees along a job's rings go along its trees") {
-  for (const int count : {1, 2, 3, 5}) {
-    NodeLinks links = mesh();
-    links.rails = {{0, 0, {0, 1, 2, 3}}, {1, 0, {4, 5, 6, 7}}};
-    const auto channels = *job_channels(job(links, count));
-    ChannelOrders orders;
-    for (const JobChannel& channel : channels) orders.rings.push_back(channel.ring), orders.chains.push_back(channel.chain);
-    for (const Collective collective : {Collective::all_reduce, Collective::broadcast, Collective::reduce}) {
-      for (const uint32_t pairs : {1U, 3U}) {
-        const Rank root = 5;
-        Shape shape{collective, 8 * count, pairs, rooted(collective) ? schedule::position_of(orders.rings[0], root) : 0, {8, count}};
-        const auto tree = schedule::renamed(*make("chained_tree", shape), along_chains(orders, shape, root));
-        INFO(count << " nodes: " << name(collective) << ": " << error_of(tree));
-        REQUIRE(tree);
-        CHECK(wrong(schedule::fuse(*tree)) == "");
-        if (rooted(collective)) continue;
-        for (const schedule::Program& program : tree->programs) {
-          if (program.channel >= channels.size()) continue;
-          const auto& whose = channels[program.channel].tree.nodes;
-          const auto joined = [&](Rank a, Rank b) {
-            return whose[static_cast<size_t>(a)].parent == b || whose[static_cast<size_t>(b)].parent == a;
-          };
-          for (const schedule::Step& step : program.steps) {
-            for (const Rank to : tree->peers(step.to)) CHECK(joined(program.rank, to));
+TEST_CASE("chained trees along a job's chains go along its trees") {
+  NodeLinks shared_rails = mesh();
+  shared_rails.rails = {{0, 0, {0, 1, 2, 3}}, {1, 0, {4, 5, 6, 7}}};
+  for (const NodeLinks& links : {shared_rails, dgx()}) {
+    for (const int count : {1, 2, 3, 5}) {
+      const auto channels = *job_channels(job(links, count));
+      ChannelOrders orders;
+      for (const JobChannel& channel : channels) orders.rings.push_back(channel.ring), orders.chains.push_back(channel.chain);
+      CHECK((orders.rings != orders.chains) == (count > 1 && links == dgx()));  // where rings change rails
+      for (const Collective collective : {Collective::all_reduce, Collective::broadcast, Collective::reduce}) {
+        for (const uint32_t pairs : {1U, 5U}) {
+          const Rank root = 5;
+          const Shape shape{
+              collective, 8 * count, pairs, rooted(collective) ? schedule::position_of(orders.rings[0], root) : 0, {8, count}};
+          const auto tree = schedule::renamed(*make("chained_tree", shape), along_chains(orders, shape, root));
+          INFO(count << " nodes: " << name(collective) << ": " << error_of(tree));
+          REQUIRE(tree);
+          CHECK(wrong(schedule::fuse(*tree)) == "");
+          for (const schedule::Program& program : tree->programs) {
+            if (rooted(collective) || program.channel >= channels.size()) continue;
+            const auto& whose = channels[program.channel].tree.nodes;
+            const auto joined = [&](Rank a, Rank b) {
+              return whose[static_cast<size_t>(a)].parent == b || whose[static_cast<size_t>(b)].parent == a;
+            };
+            for (const schedule::Step& step : program.steps) {
+              for (const Rank to : tree->peers(step.to)) CHECK(joined(program.rank, to));
+            }
           }
         }
       }

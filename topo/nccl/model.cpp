@@ -54,8 +54,8 @@ bool has(const Machine& machine, Collective collective, const Entry& entry) {
 schedule::Schedule tree_of_chains(const Job& job) {
   const Shape nodes{Collective::all_reduce, job.nodes, 1, 0, {}};
   const Shape all{Collective::all_reduce, job.ranks, 1, 0, {}};
-  const int per_node = job.ranks / job.nodes;
-  const std::array trees{with_chains(binary_tree(nodes, false), per_node), with_chains(binary_tree(nodes, true), per_node)};
+  const auto chains = equal_chains(job.nodes, job.ranks / job.nodes);
+  const std::array trees{with_chains(binary_tree(nodes, false), chains), with_chains(binary_tree(nodes, true), chains)};
   return along_trees("nccl_tree", all, trees);
 }
 

@@ -123,7 +123,7 @@ bool Executor::may_still_come(const Work& work) {
   return looked_since_++ < last_looks;
 }
 
-// What is known to be over here is over only once may_still_come has looked for its last messages: a peer may leave meanwhile.
+// An end that was known of when the last messages were looked for (may_still_come): who leaves between two looks is not blamed by this one.
 Status Executor::ended(const Work& work) {
   for (transport::Worker* worker : workers_) {
     const Error* broken = worker->failure();

@@ -7,9 +7,6 @@
 
 #include <barrier>
 #include <csignal>
-#include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <random>
 
 #include "engine/communicator.h"
@@ -20,7 +17,6 @@
 #include "test/ranks.h"
 #include "test/slow_builds.h"
 #include "test/text.h"
-#include "topo/constants.h"
 
 using namespace gyre;
 using namespace gyre::engine;
@@ -175,24 +171,6 @@ TEST_CASE("the passes of all ranks make a collective, also past the caches") {
       }
     }
   }
-}
-
-TEST_CASE("all ranks read all inputs of an all-reduce where that is the faster way") {
-  const auto stages = [](int ranks, bool crowded, DataType type, size_t count) {
-    const Call call{Collective::all_reduce, count, type, ReduceOp::sum, 0};
-    return DirectForms(0, ranks, crowded, 2 << 20, false).plan(call, false, true, true)->staged.has_value();
-  };
-  for (const bool crowded : {false, true}) {
-    CHECK(stages(2, crowded, DataType::float32, 8192));
-    CHECK_FALSE(stages(2, crowded, DataType::float32, 8193));
-  }
-  for (const auto& [type, most] :
-       {std::pair{DataType::float32, size_t{4096}}, {DataType::bfloat16, 4096}, {DataType::int8, 8192}, {DataType::float64, 2048}}) {
-    CHECK(stages(4, true, type, most));
-    CHECK_FALSE(stages(4, true, type, most + 1));
-  }
-  CHECK(stages(4, false, DataType::float32, 512));
-  CHECK_FALSE(stages(4, false, DataType::float32, 513));
 }
 
 TEST_CASE("an all-reduce is right at the ends of the sizes that are reduced in copies, by all that it can run") {
@@ -420,73 +398,6 @@ TEST_CASE("ordered direct reductions are the canonical tree's, wherever the buff
             return {};
           })) == "");
   }
-}
-
-// Of a call on these buffers: the family, its prediction, and the rows of the table that run.
-std::string forecast(Communicator& communicator, const Call& call, BufferKind kind) {
-  const auto us = communicator.predicted_us(call, kind);
-  std::string out = fmt::format("{} {}", *communicator.algorithm(call, kind), us ? *us > 0 : false);
-  const std::string table = communicator.explain(call, kind);
-  for (const char* form : {"staged", "mapped", "bounced", "attached"}) {
-    const size_t at = table.find(form);
-    if (at == std::string::npos) continue;
-    const std::string row = table.substr(at, table.find('\n', at) - at);
-    out += fmt::format(" {}{}", form, row.ends_with("; runs") ? "!" : "");
-  }
-  return out;
-}
-
-TEST_CASE("the family, the prediction and the table are of what runs on such buffers") {
-  const auto words = run_ranks(2, all_configured({"GYRE_TRANSPORT=shm", "GYRE_ATTACH=2"}), [](Communicator& communicator) -> std::string {
-    constexpr auto ordinary = BufferKind::ordinary;
-    constexpr auto heap = BufferKind::shared_heap;
-    const Call small{Collective::all_reduce, 2, DataType::float32, ReduceOp::sum, 0};
-    const Call middle{Collective::reduce_scatter, 4000, DataType::float32, ReduceOp::sum, 0};
-    const Call copied{Collective::all_reduce, 9000, DataType::float32, ReduceOp::sum, 0};
-    const Call large{Collective::all_reduce, 1 << 20, DataType::float32, ReduceOp::sum, 0};
-    const Call gathered{Collective::all_gather, 1 << 18, DataType::float32, ReduceOp::sum, 0};
-    const Call scaled{Collective::all_reduce, 2, DataType::float32, ReduceOp::premul_sum, 0};
-    const std::string messages = (*communicator.plan(large))->schedule().family;
-    const std::vector<std::pair<std::string, std::string>> pairs{
-        {forecast(communicator, small, ordinary), "one_shot true staged!"},
-        {forecast(communicator, small, heap), "one_shot true staged!"},
-        {forecast(communicator, middle, ordinary), "one_shot true staged! mapped"},
-        {forecast(communicator, middle, heap), "two_shot true staged mapped!"},
-        {forecast(communicator, copied, ordinary), "two_shot true bounced!"},
-        {forecast(communicator, copied, heap), "two_shot true mapped!"},
-        {forecast(communicator, large, ordinary), messages + " true mapped"},
-        {forecast(communicator, large, heap), "two_shot true mapped!"},
-        {forecast(communicator, gathered, ordinary), "two_shot true attached!"},
-        {forecast(communicator, gathered, heap), "two_shot true mapped!"},
-        {forecast(communicator, scaled, heap), (*communicator.plan(scaled))->schedule().family + " true"}};
-    for (const auto& [said, right] : pairs) {
-      if (said != right) return fmt::format("'{}' and not '{}'", said, right);
-    }
-    if (*communicator.predicted_us(large, heap) >= *communicator.predicted_us(large, ordinary)) return "messages are not dearer";
-    if (*communicator.predicted_us(copied, heap) >= *communicator.predicted_us(copied, ordinary)) return "copies are free";
-    communicator.prefer({"ring", {}});
-    for (const BufferKind kind : {ordinary, heap}) {
-      if (const std::string said = forecast(communicator, small, kind); said != "ring true") return "named: " + said;
-    }
-    return {};
-  });
-  CHECK(first_wrong(words) == "");
-}
-
-TEST_CASE("constants without direct forms predict none, and the table says so") {
-  const std::string path = "direct_test_old_constants.json";
-  auto text = nlohmann::json::parse(*topo::constants_text(""));
-  text.erase("direct");
-  for (auto& machine : text["machines"]) machine.erase("direct");
-  std::ofstream(path) << text;
-  const auto words = run_ranks(2, all_configured({"GYRE_TRANSPORT=shm", "GYRE_CONSTANTS=" + path}), [](Communicator& communicator) {
-    const Call call{Collective::all_reduce, 2, DataType::float32, ReduceOp::sum, 0};
-    const auto us = communicator.predicted_us(call);
-    const bool said = contains(communicator.explain(call), "refused: the constants have no costs");
-    return std::string(us ? "predicted" : said ? "" : "the table does not say so");
-  });
-  CHECK(first_wrong(words) == "");
-  std::filesystem::remove(path);
 }
 
 TEST_CASE("peers hear once of memory that they need, and once that it is gone, whatever is used then") {

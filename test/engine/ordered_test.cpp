@@ -171,7 +171,7 @@ TEST_CASE("ordered sums are those of the canonical tree to the bit, by every fam
   std::map<std::string_view, int> ran;
   const uint64_t seed = 31;
   std::mt19937_64 random(seed);
-  for (int i = 0; i < (test::sanitized ? 60 : 500); ++i) {
+  for (int i = 0; i < (test::sanitized ? 80 : 500); ++i) {
     const int ranks = 1 + static_cast<int>(random() % 17);
     Call call{any_of(reductions, random), random() % 300, any_of(all_data_types(), random), any_of(sums, random), 0, 0};
     if (i % 8 == 0) call.count = 3000 + random() % 9000;

@@ -102,7 +102,7 @@ TEST_CASE("what is chosen of each kind of call is explained once, and counted at
   ::unsetenv("GYRE_EXPLAIN");
   REQUIRE(opened == ncclSuccess);
   logged().clear();
-  for (const size_t bytes : {1024, 1030, 1500, 5000, 0}) {
+  for (const size_t bytes : {1024u, 1030u, 1500u, 5000u, 0u}) {
     TunerAnswer answer;
     std::ranges::fill(answer.costs, NCCL_ALGO_PROTO_IGNORE);
     answer.cost(NCCL_ALGO_TREE, NCCL_PROTO_LL) = 7.25f, answer.cost(NCCL_ALGO_RING, NCCL_PROTO_SIMPLE) = 6;

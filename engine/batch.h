@@ -29,7 +29,7 @@ struct Transfer {
 
 class Batch final : public Work {
  public:
-  /// `fifos`: by peer, null for this rank itself. `slot_bytes`: their largest message.
+  /// `fifos`: by peer, null for this rank itself, and who is not joined with it. `slot_bytes`: their largest message.
   Batch(Rank rank, std::vector<transport::Fifo*> fifos, size_t slot_bytes, Away away);
 
   /// What is wrong with a group by itself; nothing: it can be run.

@@ -30,9 +30,7 @@ Placed placed_for(const Circumstances& c, const Call& call) {
   return c.grid.empty() && !must_be_ordered(c, call) ? c.placed : numbered(c.placed);
 }
 
-Rank root_of(const Placed& placed, const Call& call) {
-  return placed.order.empty() || !rooted(call.collective) ? call.root : schedule::position_of(placed.order, call.root);
-}
+Rank root_of(const Placed& placed, const Call& call) { return rooted(call.collective) ? placed.position(call.root) : call.root; }
 
 topo::Shape shape_of(const Circumstances& c, const Placed& placed, const Call& call, const topo::Family& family) {
   topo::Shape shape{call.collective, c.ranks, 1, root_of(placed, call), {}, must_be_ordered(c, call)};
@@ -78,6 +76,9 @@ Result<Choice> by_price(const Circumstances& c, const Call& call, topo::Profiles
   }
   const std::string wanted = topo::text({call.collective, c.ranks, 1, call.root, {}, must_be_ordered(c, call)});
   std::string why;
+  for (const topo::Candidate& candidate : priced.candidates) {
+    if (!c.missing.empty() && candidate.refused.starts_with(candidate.family)) why += "; " + candidate.refused;
+  }
   for (const auto& [name, reason] : excluded) why += fmt::format("; {}: {}", name.substr(0, name.find(':')), reason);
   return Error{Code::invalid_usage, fmt::format("no algorithm has {}{}", wanted, why)};
 }
@@ -130,6 +131,7 @@ topo::Query query(const Circumstances& c, const Call& call) {
   out.block_bytes = static_cast<double>(call.count * size_of(call.type));
   out.ranks = c.ranks;
   const Placed placed = placed_for(c, call);
+  for (const auto& [a, b] : c.missing) out.overrides.push_back({placed.position(a), placed.position(b), 1, true});
   out.root = root_of(placed, call);
   // Hosts of different sizes: as if every rank had a host of its own, which no message is cheaper than.
   out.placement.per_node = placed.hosts.size() == 2 ? (placed.hosts[1] > 1 ? placed.hosts[0] : 0) : 1;

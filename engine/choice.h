@@ -26,6 +26,7 @@ struct Circumstances {
   size_t memory_bytes = 0;         ///< GYRE_MEMORY_BYTES, the least of all ranks; 0: no bound
   size_t scratch_room = SIZE_MAX;  ///< what that leaves for scratch
   bool slots = true;               ///< topo::Query::slots
+  schedule::RankPairs missing{};   ///< ranks that are not joined
 };
 /// `channels`: as placed()'s. Error: a GYRE_GRID that is none for so many ranks, or GYRE_CONSTANTS that can't be read or lack this kind of
 /// machine.

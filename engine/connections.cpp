@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/log.h"
 #include "engine/choice.h"
@@ -39,10 +40,29 @@ std::string obstacle(const transport::Device& device, const std::vector<Facts>& 
   return {};
 }
 
+// Each tells all whom it is not joined with.
+Result<schedule::RankPairs> agree_missing(Bootstrap& bootstrap, const std::vector<std::string>& transports) {
+  const auto ranks = static_cast<Rank>(transports.size());
+  std::string mine;
+  for (Rank peer = 0; peer < ranks; ++peer) {
+    if (peer != bootstrap.rank() && transports[static_cast<size_t>(peer)].empty()) transport::bootstrap::put(mine, peer);
+  }
+  std::set<std::pair<Rank, Rank>> pairs;
+  Rank rank = 0;
+  for (const std::string& theirs : GYRE_TRY(bootstrap.all_gather(mine))) {
+    std::string_view rest = theirs;
+    for (auto peer = transport::bootstrap::take<Rank>(rest); peer; peer = transport::bootstrap::take<Rank>(rest)) {
+      if (*peer >= 0 && *peer < ranks && *peer != rank) pairs.insert(std::minmax(rank, *peer));
+    }
+    ++rank;
+  }
+  return schedule::RankPairs(pairs.begin(), pairs.end());
+}
+
 void say(size_t own, const std::vector<std::string>& transports) {
   std::map<std::string, std::vector<size_t>> peers;
   for (size_t peer = 0; peer < transports.size(); ++peer) {
-    if (peer != own) peers[transports[peer]].push_back(peer);
+    if (peer != own && !transports[peer].empty()) peers[transports[peer]].push_back(peer);
   }
   for (const auto& [name, list] : peers) log::info("{} to rank {}", name, fmt::join(list, ", "));
 }
@@ -85,6 +105,8 @@ Result<Connections> connect_ranks(Bootstrap& bootstrap, const Config& config, co
     }
     connections.backends.push_back(std::move(backend));
   }
+  connections.missing = GYRE_TRY(agree_missing(bootstrap, connections.transports));
+  const bool reach_all = schedule::connected(static_cast<int>(ranks), connections.missing);
   for (size_t peer = 0; peer < ranks; ++peer) {
     if (peer == own || !connections.transports[peer].empty()) continue;
     const std::string reason = reasons[peer].empty()
@@ -92,8 +114,11 @@ Result<Connections> connect_ranks(Bootstrap& bootstrap, const Config& config, co
                                    : reasons[peer];
     const Error error{Code::remote,
                       fmt::format("rank {} cannot be joined with rank {} (transport {}): {}", own, peer, *config.transport, reason)};
-    bootstrap.fail(error);
-    return error;
+    if (!reach_all) {
+      bootstrap.fail(error);
+      return error;
+    }
+    log::warn("{}; others pass on what they send each other", error.what);
   }
   say(own, connections.transports);
   return connections;

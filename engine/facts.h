@@ -39,6 +39,8 @@ struct Placed {
   std::vector<int> hosts;          ///< {ranks of a host, hosts} where all hosts have equally many; else empty
   schedule::RankOrder order;       ///< the rank at each position; empty: its number
   topo::ChannelOrders channels{};  ///< those of each channel, over GPUs; none: these are not known
+
+  Rank position(Rank rank) const { return order.empty() ? rank : schedule::position_of(order, rank); }
 };
 /// `channels`: over GPUs, in the order of hosts; the first ring is everybody's order then.
 Placed placed(const std::vector<Facts>&, const topo::ChannelOrders& channels = {});

@@ -87,6 +87,7 @@ Result<std::unique_ptr<Communicator>> Communicator::form(std::unique_ptr<transpo
   const auto own = static_cast<size_t>(bootstrap->rank());
   auto reunion = GYRE_TRY(transport::Reunion::open(*bootstrap, facts[own].host));
   auto connections = GYRE_TRY(connect_ranks(*bootstrap, config, facts, gpus->ports));
+  circumstances->missing = connections.missing;
   auto doorbell = GYRE_TRY(open_doorbell(*bootstrap, connections));
   auto board = GYRE_TRY(open_board(*bootstrap, connections, config, bounce_bytes(config, facts.size())));
   if (board != nullptr && doorbell != nullptr) board->rings(*doorbell);

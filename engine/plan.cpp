@@ -22,6 +22,9 @@ std::string in_words(const Call& call, const Proven& proven) {
   std::string orders;
   for (const schedule::RankOrder& order : proven.orders) orders += fmt::format("{}{}", orders.empty() ? "" : ";", fmt::join(order, ","));
   if (!orders.empty()) text += fmt::format(" order={:016x}", fnv1a(orders));
+  std::string missing;
+  for (const auto& [a, b] : proven.missing) missing += fmt::format("{}-{},", a, b);
+  if (!missing.empty()) text += fmt::format(" missing={:016x}", fnv1a(missing));
   if (proven.schedule.channels != 1) text += fmt::format(" channels={}", proven.schedule.channels);
   return text;
 }
@@ -64,12 +67,14 @@ Result<std::shared_ptr<const Proven>> prove(schedule::Schedule schedule, const t
 }
 
 Result<std::shared_ptr<const Proven>> prove(std::string_view family, const topo::Shape& shape, const transport::Slots& slots,
-                                            const std::vector<schedule::RankOrder>& orders) {
+                                            const std::vector<schedule::RankOrder>& orders, const schedule::RankPairs& missing) {
   Proven proven;
   proven.schedule = schedule::fuse(GYRE_TRY(topo::make(family, shape)));
   if (!orders.empty()) proven.schedule = GYRE_TRY(schedule::renamed(proven.schedule, orders));
+  proven.schedule = GYRE_TRY(schedule::relayed(proven.schedule, missing));
   proven.shape = shape;
   proven.orders = orders;
+  proven.missing = missing;
   return verified(std::move(proven), slots);
 }
 

@@ -7,6 +7,7 @@
 
 #include "engine/arguments.h"
 #include "schedule/cut.h"
+#include "schedule/relayed.h"
 #include "schedule/renamed.h"
 #include "schedule/verify.h"
 #include "topo/shape.h"
@@ -20,14 +21,16 @@ struct Proven {
   schedule::Proof proof;
   topo::Shape shape;                        ///< that it was made for, of positions
   std::vector<schedule::RankOrder> orders;  ///< as Choice::orders
+  schedule::RankPairs missing;              ///< ranks whose messages to each other go by relays
   uint32_t slices = 1;                      ///< of a chunk in flight together, for which deadlock freedom was proven
 };
 
 /// Verifies a schedule for connections of these slots, buffered and posted, in place and not.
 Result<std::shared_ptr<const Proven>> prove(schedule::Schedule, const transport::Slots&);
-/// Builds and fuses the family's schedule, for the ranks in these orders (schedule/renamed.h; none: their numbers'), and verifies it.
+/// Builds and fuses the family's schedule, for the ranks in these orders (schedule/renamed.h; none: their numbers'), with relays between
+/// those that do not reach each other (schedule/relayed.h), and verifies it.
 Result<std::shared_ptr<const Proven>> prove(std::string_view family, const topo::Shape&, const transport::Slots&,
-                                            const std::vector<schedule::RankOrder>& = {});
+                                            const std::vector<schedule::RankOrder>& = {}, const schedule::RankPairs& missing = {});
 
 /// Elements [first, first + count) of a buffer.
 struct Piece {

@@ -33,7 +33,7 @@ void Planner::say_instead(const Call& call, const Choice& choice) {
 Result<std::shared_ptr<const Proven>> Planner::proven(const Choice& choice) {
   const std::string key = engine::key(choice);
   if (const auto known = schedules_.find(key); known != schedules_.end()) return known->second;
-  auto made = GYRE_TRY(prove(choice.family, choice.shape, slots_, choice.orders));
+  auto made = GYRE_TRY(prove(choice.family, choice.shape, slots_, choice.orders, circumstances_.missing));
   if (made->schedule.channels > channels_) {
     return Error{Code::internal, fmt::format("{} has {} channels, ranks are connected on {}", key, made->schedule.channels, channels_)};
   }
@@ -63,7 +63,8 @@ Result<std::unique_ptr<Plan>> Planner::by_messages(const Call& call) {
   for (;;) {
     const Choice choice = GYRE_TRY(choose(circumstances_, call, profiles_, excluded));
     auto schedule = proven(choice);
-    if (!schedule && schedule.error().code == Code::invalid_usage && !choice.orders.empty()) {
+    const bool may_not_fit = !choice.orders.empty() || !circumstances_.missing.empty();
+    if (!schedule && schedule.error().code == Code::invalid_usage && may_not_fit) {
       unfit_.emplace(key(choice), schedule.error().what);
       excluded.emplace(key(choice), schedule.error().what);
       continue;
@@ -132,7 +133,7 @@ Result<double> Planner::predicted_us(const Call& call, BufferKind kind) {
   if (const DirectForm* form = found->form(kind); form != nullptr) return GYRE_TRY(price(*form, *found->direct, kind)).seconds * 1e6;
   const Plan* chosen = GYRE_TRY(plan(call));
   const topo::Query asked = query(circumstances_, chosen->call());
-  const auto& profile = profiles_.of(chosen->schedule().family, chosen->shape(), asked.placement);
+  const auto& profile = profiles_.of(chosen->schedule().family, chosen->shape(), asked.placement, topo::missing_pairs(asked.overrides));
   if (!profile) return profile.error();
   return topo::price(*profile, asked.costs, asked.block_bytes, asked.cutting).seconds * 1e6;
 }

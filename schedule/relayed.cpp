@@ -136,7 +136,22 @@ class Relaying {
 
 }  // namespace
 
-Result<Schedule> relayed(const Schedule& made, std::span<const std::pair<Rank, Rank>> missing) {
+bool connected(int ranks, const RankPairs& missing) {
+  std::set<Pair> apart;
+  for (const auto& [a, b] : missing) apart.insert({a, b}), apart.insert({b, a});
+  std::vector<bool> known(static_cast<size_t>(ranks));
+  std::deque<Rank> reached;
+  const auto reach = [&](Rank rank) { known[static_cast<size_t>(rank)] = true, reached.push_back(rank); };
+  if (ranks > 0) reach(0);
+  for (; !reached.empty(); reached.pop_front()) {
+    for (Rank next = 0; next < ranks; ++next) {
+      if (!known[static_cast<size_t>(next)] && !apart.contains({reached.front(), next})) reach(next);
+    }
+  }
+  return std::find(known.begin(), known.end(), false) == known.end();
+}
+
+Result<Schedule> relayed(const Schedule& made, const RankPairs& missing) {
   std::set<Pair> both;
   for (const auto& [a, b] : missing) {
     for (const Rank rank : {a, b}) {

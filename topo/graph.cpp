@@ -35,6 +35,14 @@ std::vector<uint32_t> shared(const std::vector<int>& node_of, int nodes, int per
 
 }  // namespace
 
+schedule::RankPairs missing_pairs(std::span<const LinkOverride> links) {
+  schedule::RankPairs pairs;
+  for (const LinkOverride& link : links) {
+    if (link.missing) pairs.emplace_back(link.a, link.b);
+  }
+  return pairs;
+}
+
 int Graph::nodes() const { return node_of.empty() ? 0 : 1 + *std::max_element(node_of.begin(), node_of.end()); }
 
 Graph uniform(int ranks, const schedule::LinkClass& link, const schedule::RankCosts& costs) {

@@ -1,10 +1,12 @@
 // The machine as people describe it: nodes, ranks on them, NICs, two kinds of links, and what is unlike the rest. network() makes of it
 // what schedules are timed and priced on.
 #pragma once
+#include <span>
 #include <vector>
 
 #include "base/result.h"
 #include "schedule/network.h"
+#include "schedule/relayed.h"
 
 namespace gyre::topo {
 
@@ -15,6 +17,8 @@ struct LinkOverride {
   double slower = 1;
   bool missing = false;
 };
+/// Those of them that are missing.
+schedule::RankPairs missing_pairs(std::span<const LinkOverride>);
 
 struct Graph {
   std::vector<int> node_of;     ///< [rank]: nodes are numbered from 0

@@ -104,14 +104,6 @@ Tree tree_of(std::span<const JobNode> nodes, const JobChannel& channel, bool sec
   return with_chains(binary_tree({Collective::all_reduce, static_cast<int>(nodes.size()), 1, 0, {}}, second), chains);
 }
 
-std::vector<std::pair<Rank, Rank>> pairs_of(std::span<const LinkOverride> missing) {
-  std::vector<std::pair<Rank, Rank>> pairs;
-  for (const LinkOverride& link : missing) {
-    if (link.missing) pairs.emplace_back(link.a, link.b);
-  }
-  return pairs;
-}
-
 }  // namespace
 
 std::vector<JobNode> equal_nodes(const NodeLinks& links, int count) {
@@ -167,7 +159,7 @@ Result<schedule::Schedule> along_channels(std::string_view family, const Shape& 
   if (family == "tree") {
     std::vector<Tree> trees;
     for (const JobChannel& channel : channels) trees.push_back(channel.tree);
-    return schedule::relayed(along_trees("tree", shape, trees), pairs_of(missing));
+    return schedule::relayed(along_trees("tree", shape, trees), missing_pairs(missing));
   }
   if (family != "ring") return Error{Code::invalid_argument, fmt::format("{} along channels; ring and tree can be", family)};
   ChannelOrders rings;
@@ -175,7 +167,7 @@ Result<schedule::Schedule> along_channels(std::string_view family, const Shape& 
   Shape positions = shape;
   positions.root = 0;
   const schedule::Schedule ring = GYRE_TRY(make("ring", positions));
-  return schedule::relayed(GYRE_TRY(schedule::renamed(ring, along_rings(rings, positions, shape.root))), pairs_of(missing));
+  return schedule::relayed(GYRE_TRY(schedule::renamed(ring, along_rings(rings, positions, shape.root))), missing_pairs(missing));
 }
 
 }  // namespace gyre::topo

@@ -4,13 +4,25 @@
 
 #include <algorithm>
 
+#include "schedule/fuse.h"
 #include "topo/grid.h"
 
 namespace gyre::topo {
 namespace {
 
-// Schedules that are made only to look for overridden links.
+// Schedules that are made only to see which links they use.
 constexpr int most_ranks_looked_at = 1024;
+
+Result<schedule::Schedule> looked_at(std::string_view family, const Shape& shape, const schedule::RankPairs& missing) {
+  if (shape.ranks > most_ranks_looked_at)
+    return Error{Code::invalid_usage, fmt::format("links differ, and schedules of {} ranks are not looked at", shape.ranks)};
+  return schedule::relayed(schedule::fuse(GYRE_TRY(make(family, shape))), missing);
+}
+
+Result<Profile> relayed_profile(std::string_view family, const Shape& shape, const Placement& placement,
+                                const schedule::RankPairs& missing) {
+  return profile(GYRE_TRY(looked_at(family, shape, missing)), placement);
+}
 
 // The extents {ranks of a node, nodes}, where nodes are alike.
 std::vector<int> node_grid(const Query& query) {
@@ -46,11 +58,10 @@ std::vector<uint32_t> channels(const Family& family, const Query& query) {
   return most > 1 ? std::vector<uint32_t>{1, most} : std::vector<uint32_t>{1};
 }
 
-// Looks for the candidate's messages over links unlike the others: says which is missing, and makes bytes dearer as the slowest is.
-std::string overridden(const Query& query, const Candidate& candidate, Costs& costs) {
-  if (query.overrides.empty()) return {};
-  if (query.ranks > most_ranks_looked_at) return fmt::format("links differ, and schedules of {} ranks are not looked at", query.ranks);
-  const auto schedule = make(candidate.family, candidate.shape);
+// Looks for the candidate's messages over links that are slower: makes bytes dearer as the slowest is. Says why it can't.
+std::string slowed(const Query& query, const Candidate& candidate, const schedule::RankPairs& missing, Costs& costs) {
+  if (missing.size() == query.overrides.size()) return {};
+  const auto schedule = looked_at(candidate.family, candidate.shape, missing);
   if (!schedule) return schedule.error().what;
   std::array<double, link_kinds> slowest{1, 1};
   for (const auto& program : schedule->programs) {
@@ -58,7 +69,6 @@ std::string overridden(const Query& query, const Candidate& candidate, Costs& co
       for (const Rank peer : schedule->peers(step.to)) {
         for (const LinkOverride& link : query.overrides) {
           if (std::minmax(link.a, link.b) != std::minmax(program.rank, peer)) continue;
-          if (link.missing) return fmt::format("needs the link between ranks {} and {}, which is missing", link.a, link.b);
           double& factor = slowest[query.placement.link(link.a, link.b)];
           factor = std::max(factor, link.slower);
         }
@@ -101,14 +111,15 @@ Candidate candidate(const Query& query, const Family& family, const std::vector<
     if (order.sends_partial) bytes *= query.partial_widths;  // all of its messages: at the least half of them hold partial sums
   }
   if (!out.refused.empty()) return out;
-  const Result<Profile>& profile = profiles.of(family.name, out.shape, query.placement);
+  const schedule::RankPairs missing = missing_pairs(query.overrides);
+  const Result<Profile>& profile = profiles.of(family.name, out.shape, query.placement, missing);
   if (!profile) {
     out.refused = profile.error().what;
   } else if (size_t{profile->longest_message} * query.cutting.unit_bytes > query.cutting.slot_bytes) {
     out.refused = fmt::format("its messages of {} chunks don't fit a slot of {} bytes", profile->longest_message, query.cutting.slot_bytes);
   } else {
     Costs costs = query.costs;
-    out.refused = overridden(query, out, costs);
+    out.refused = slowed(query, out, missing, costs);
     out.price = price(*profile, costs, bytes, query.cutting);
     out.measured = measured(query, out, *profile);
   }
@@ -154,15 +165,17 @@ double weighed(const Query& query, const Candidate& candidate) {
   return candidate.measured ? *candidate.measured : weighed(query, candidate.price);
 }
 
-const Result<Profile>& Profiles::of(std::string_view family, const Shape& shape, const Placement& placement) {
-  Key key{family, shape.collective, shape.ranks, shape.channels, shape.root, shape.grid, placement.per_node, shape.ordered};
+const Result<Profile>& Profiles::of(std::string_view family, const Shape& shape, const Placement& placement,
+                                    const schedule::RankPairs& missing) {
+  Key key{family, shape.collective, shape.ranks, shape.channels, shape.root, shape.grid, placement.per_node, shape.ordered, missing};
   const auto found = known_.find(key);
   if (found != known_.end()) return found->second;
-  return known_.emplace(std::move(key), profile(family, shape, placement)).first->second;
+  auto made = missing.empty() ? profile(family, shape, placement) : relayed_profile(family, shape, placement, missing);
+  return known_.emplace(std::move(key), std::move(made)).first->second;
 }
 
 const Order& Profiles::order_of(const Family& family, const Shape& shape) {
-  Key key{family.name, shape.collective, shape.ranks, shape.channels, shape.root, shape.grid, 0, shape.ordered};
+  Key key{family.name, shape.collective, shape.ranks, shape.channels, shape.root, shape.grid, 0, shape.ordered, schedule::RankPairs()};
   const auto found = orders_.find(key);
   if (found != orders_.end()) return found->second;
   return orders_.emplace(std::move(key), order(family, shape)).first->second;

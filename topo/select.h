@@ -27,7 +27,7 @@ struct Query {
   Costs costs;
   bool slots = true;  ///< what is sent inside a node lies in slots of each connection; not: in buffers that the kernel uses for all
   schedule::Cutting cutting;
-  std::vector<LinkOverride> overrides;  ///< links that are slower or missing
+  std::vector<LinkOverride> overrides;  ///< links that are slower, or missing and gone around by relays
   bool ordered = false;                 ///< candidates' sums are those of the canonical tree (schedule/canonical.h), or they are refused
   double partial_widths = 1;            ///< bytes of a partial sum's element in those of an input's
 };
@@ -60,13 +60,14 @@ struct Choice {
 /// Profiles that were made before: a communicator keeps one, so that a second choice of a collective costs microseconds.
 class Profiles {
  public:
-  /// Error: as profile().
-  const Result<Profile>& of(std::string_view family, const Shape&, const Placement&);
+  /// Error: as profile(). `missing`: of the schedule whose messages go by relays there; error: as schedule::relayed(), or so many ranks
+  /// that their schedules are not made for this.
+  const Result<Profile>& of(std::string_view family, const Shape&, const Placement&, const schedule::RankPairs& missing = {});
   /// As topo::order().
   const Order& order_of(const Family&, const Shape&);
 
  private:
-  using Key = std::tuple<std::string, Collective, int, uint32_t, Rank, std::vector<int>, int, bool>;
+  using Key = std::tuple<std::string, Collective, int, uint32_t, Rank, std::vector<int>, int, bool, schedule::RankPairs>;
   std::map<Key, Result<Profile>> known_;
   std::map<Key, Order> orders_;
 };

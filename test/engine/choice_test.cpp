@@ -136,6 +136,20 @@ TEST_CASE("what was found not to run is passed over, also where it was named, un
   CHECK(excluded.size() > 3);
 }
 
+TEST_CASE("ranks that are not joined are priced as such, at their places, and what has no relays is an error that says so") {
+  topo::Profiles profiles;
+  Circumstances c = with("auto", 0, 4);
+  c.placed.order = {0, 3, 1, 2};
+  c.missing = {{1, 3}};
+  const auto overrides = query(c, {Collective::all_reduce, 8, DataType::float32, ReduceOp::sum, 0}).overrides;
+  REQUIRE(overrides.size() == 1);
+  CHECK(std::tuple(overrides[0].a, overrides[0].b, overrides[0].missing) == std::tuple(2, 1, true));
+  CHECK(choose(c, {Collective::all_gather, 1 << 20, DataType::float32, ReduceOp::sum, 0}, profiles));
+  CHECK(error_of(choose(c, {Collective::all_to_all, 8, DataType::float32, ReduceOp::sum, 0}, profiles)) ==
+        "no algorithm has alltoall for 4 ranks; naive: no way from rank 1 to rank 2 on channel 0 that others' messages leave free; "
+        "one_shot: no way from rank 1 to rank 2 on channel 0 that others' messages leave free");
+}
+
 TEST_CASE("channels are as many as were asked for, and one where none were") {
   topo::Profiles profiles;
   const Call call{Collective::all_reduce, 1000, DataType::float32, ReduceOp::sum, 0};

@@ -49,6 +49,21 @@ std::string wrong_pieces(const Plan& plan, size_t slot_bytes, uint32_t slices_pr
 
 }  // namespace
 
+TEST_CASE("a plan sends nothing between ranks that are not joined, and says to peers which it takes for such") {
+  const schedule::RankPairs missing{{1, 2}};
+  const auto proven = prove("ring", {Collective::all_reduce, 4, 1, 0, {}}, {8, 65536}, {}, missing);
+  REQUIRE(proven);
+  for (const auto& program : (*proven)->schedule.programs) {
+    for (const auto& step : program.steps) {
+      for (const Rank to : (*proven)->schedule.peers(step.to)) CHECK((std::min(program.rank, to) != 1 || std::max(program.rank, to) != 2));
+    }
+  }
+  const Call call{Collective::all_reduce, 1000, DataType::float32, ReduceOp::sum, 0};
+  CHECK(Plan::make(*proven, call, 65536)->text().find("algorithm=ring missing=") != std::string::npos);
+  const auto none = prove("one_shot", {Collective::all_to_all, 4, 1, 0, {}}, {8, 65536}, {}, missing);
+  CHECK(error_of(none) == "one_shot: no way from rank 1 to rank 2 on channel 0 that others' messages leave free");
+}
+
 TEST_CASE("bounds of chunks: the worked case") { CHECK(chunk_bounds(9, 4, 1) == std::vector<size_t>{0, 2, 4, 6, 9}); }
 
 TEST_CASE("bounds of chunks: no elements, one, and fewer than chunks") {

@@ -223,6 +223,14 @@ TEST_CASE("links that are missing are gone around, or relayed") {
         "a missing link of rank 6 among 6 ranks");
 }
 
+TEST_CASE("ranks reach each other as long as there is a way over others") {
+  CHECK(schedule::connected(0, {}));
+  CHECK(schedule::connected(1, {}));
+  CHECK(schedule::connected(3, {{0, 2}}));
+  CHECK_FALSE(schedule::connected(3, {{0, 2}, {1, 2}}));
+  CHECK_FALSE(schedule::connected(2, {{0, 1}}));
+}
+
 TEST_CASE("what differs in a rank has another digest; the same facts have the same") {
   const auto nodes = job(dgx(), 2);
   CHECK(digest(*job_channels(nodes)) == digest(*job_channels(job(dgx(), 2))));

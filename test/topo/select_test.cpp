@@ -166,19 +166,26 @@ TEST_CASE("what a machine does not allow is refused with the reason") {
   query.placement.per_node = 3;  // nodes of 3, 3 and 2
   CHECK(find(choose(query, profiles), "leaders")->refused == "needs nodes of the same number of ranks, more than one");
 
-  query.overrides = {{0, 1, 1, true}};
-  choice = choose(query, profiles);
-  CHECK(find(choice, "ring")->refused == "needs the link between ranks 0 and 1, which is missing");
-  REQUIRE(choice.best() == nullptr);  // rank 0 talks to rank 1 everywhere
-
-  query.overrides = {{2, 7, 1, true}};
-  choice = choose(query, profiles);
-  CHECK(find(choice, "ring")->refused.empty());
-  CHECK(find(choice, "one_shot")->refused == "needs the link between ranks 2 and 7, which is missing");
-
-  query.overrides.clear();
   query.cutting.slot_bytes = 128;
   CHECK(find(choose(query, profiles), "halving_doubling")->refused == "its messages of 4 chunks don't fit a slot of 128 bytes");
+}
+
+TEST_CASE("where a link is missing, what goes by relays costs more, and what has no relays is refused") {
+  Profiles profiles;
+  Query query = on("host_tcp", 8, 0, 1 << 20);
+  const auto price = [&](const char* family) { return find(choose(query, profiles), family)->price.seconds; };
+  const double ring = price("ring"), tree = price("tree");
+  query.overrides = {{6, 7, 1, true}};  // neighbours on the ring, on no tree
+  CHECK(price("ring") > 1.1 * ring);
+  CHECK(price("tree") == tree);
+  CHECK(find(choose(query, profiles), "one_shot")->refused ==
+        "one_shot: no way from rank 6 to rank 7 on channel 0 that others' messages leave free");
+  query.overrides[0].slower = 3;  // says nothing of a link that is none
+  CHECK(price("ring") > 1.1 * ring);
+  query.overrides.push_back({0, 1, 2, false});
+  CHECK(price("tree") > tree);
+  query.ranks = 1025;
+  CHECK(find(choose(query, profiles), "ring")->refused == "links differ, and schedules of 1025 ranks are not looked at");
 }
 
 TEST_CASE("a slower link makes those that use it dearer") {

@@ -121,6 +121,15 @@ std::string machine(const Config& config, const std::vector<Facts>& facts) {
   return fmt::format("host{}{}", over, most_crowded(facts).crowded ? "_crowded" : "");
 }
 
+topo::Costs on_gpus(const topo::Costs& hosts, topo::Costs gpus) {
+  const schedule::LinkClass& network = hosts.link[topo::between];
+  schedule::LinkClass& through = gpus.link[topo::between];
+  through.alpha += network.alpha;
+  through.overhead += network.overhead;
+  through.beta = std::max(through.beta, network.beta);  // pieces of a message are on both ways at a time
+  return gpus;
+}
+
 bool must_be_ordered(const Circumstances& c, const Call& call) {
   return c.ordered && reduces(call.collective) && !is_integer(call.type) && call.op != ReduceOp::max && call.op != ReduceOp::min;
 }

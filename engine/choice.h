@@ -36,6 +36,10 @@ Result<Circumstances> circumstances(const Config&, const std::vector<Facts>&, co
 /// "_crowded" where a host has more ranks than processors.
 std::string machine(const Config&, const std::vector<Facts>&);
 
+/// What collectives on memory of GPUs cost. `gpus`: the machine "gpu" of the constants, where ranks of a host reach each other's, or
+/// "gpu_pinned", where their messages go by memory of the host; what goes to another host goes by that, and then as `hosts` has it.
+topo::Costs on_gpus(const topo::Costs& hosts, topo::Costs gpus);
+
 struct Choice {
   std::string family;
   topo::Shape shape;                        ///< for positions

@@ -11,6 +11,7 @@
 
 #include "base/hash.h"
 #include "engine/combine.h"
+#include "topo/constants.h"
 
 namespace gyre::engine {
 namespace {
@@ -137,6 +138,12 @@ Result<Operation> Communicator::prepare(const Call& call, const void* input, voi
 Result<Request> Communicator::begin(Operation next) {
   if (auto error = broken()) return *std::move(error);
   return start(std::move(next));
+}
+
+Status Communicator::only_on_gpus(bool reached) {
+  const topo::Constants constants = GYRE_TRY(topo::constants_for_here(*given_.constants));
+  planner_.only_on_gpus(GYRE_TRY(constants.machine(reached ? "gpu" : "gpu_pinned")));
+  return {};
 }
 
 bool Communicator::slots_by_default() const {

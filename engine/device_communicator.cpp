@@ -20,7 +20,6 @@ Result<std::unique_ptr<DeviceCommunicator>> DeviceCommunicator::create(std::uniq
 }
 
 Status DeviceCommunicator::open() {
-  communicator_->only_by_messages();
   memory_ = GYRE_TRY(DeviceMemory::open(*communicator_, gpu_));
   queue_ = GYRE_TRY(DeviceQueue::open(gpu_, memory_.everywhere()));
   return {};

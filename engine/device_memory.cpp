@@ -63,7 +63,9 @@ Status DeviceMemory::reach(Communicator& communicator, kernels::Gpu& gpu) {
   }
   if (std::all_of(regions_.begin(), regions_.end(), [](const std::byte* region) { return region == nullptr; })) region_.reset();
   const auto reached_all = [](const std::string& theirs) { return theirs.find('0') == std::string::npos; };
-  everywhere_ = one_host && std::all_of(opened.begin(), opened.end(), reached_all);
+  const bool reached = std::all_of(opened.begin(), opened.end(), reached_all);
+  GYRE_TRY(communicator.only_on_gpus(reached));
+  everywhere_ = one_host && reached;
   if (!everywhere_ || !std::all_of(offers.begin(), offers.end(), [](const std::string& theirs) { return theirs.starts_with('1'); }))
     return {};
   slots_ = long_slots;

@@ -176,6 +176,24 @@ TEST_CASE("a double tree has two channels per channel of its shape") {
   CHECK(error_of(choose(with("double_tree", 1), call, profiles)) == "double_tree needs 2 channels, GYRE_CHANNELS is 1");
 }
 
+TEST_CASE("on GPUs few hops win up to megabytes, and what goes to another host pays for both ways") {
+  topo::Profiles profiles;
+  const auto constants = *topo::default_constants();
+  const topo::Costs hosts = *constants.machine("host");
+  Circumstances c = with("auto", 0, 4);
+  c.cutting = {.slot_bytes = 32 << 20, .slices = schedule::slices_under_way(4), .credits = 4};
+  const Call call{Collective::all_reduce, 1 << 18, DataType::float32, ReduceOp::sum, 0};
+  CHECK(choose(c, call, profiles)->family == "ring");
+  c.costs = on_gpus(hosts, *constants.machine("gpu"));
+  CHECK(choose(c, call, profiles)->family == "naive");  // whose server has as much to do as everybody in one_shot
+  const auto& pinned = constants.machine("gpu_pinned")->link[topo::inside];
+  const auto& network = hosts.link[topo::between];
+  CHECK(c.costs.link[topo::between].alpha == Approx(pinned.alpha + network.alpha));
+  CHECK(c.costs.link[topo::between].overhead == Approx(pinned.overhead + network.overhead));
+  CHECK(c.costs.link[topo::between].beta == std::max(pinned.beta, network.beta));
+  CHECK(c.costs.processors_per_node == 0);
+}
+
 TEST_CASE("the machine is told by transport and load, and its constants come from GYRE_CONSTANTS") {
   auto two = on({"a", "a"});
   for (Facts& facts : two) facts.processors = {3};

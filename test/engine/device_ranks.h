@@ -60,7 +60,7 @@ inline std::string on_device(engine::Communicator& first, const DeviceBody& body
   auto device = engine::DeviceCommunicator::create(*std::move(second), reached ? gpu->gpu() : unreachable);
   if (!device) return "create on the device: " + device.error().what;
   if ((*device)->all_on_gpus() != (reach == Reach::all || host.size() == 1)) return "messages do not go where they should";
-  host.only_by_messages();  // as the other
+  if (const Status as_other = host.only_on_gpus(reach == Reach::all); !as_other) return as_other.error().what;
   DeviceRank rank{host, **device, *gpu, *stream};
   const std::string word = body(rank);
   std::ignore = (*device)->finish();  // others may still need what this rank's GPU has done

@@ -83,7 +83,8 @@ std::vector<Found> find_nics(const fs::path& sys, const PciNuma& told) {
     if (!fs::exists(folder / "device", error)) continue;  // loopback, bridges, tunnels
     if (std::find(theirs.begin(), theirs.end(), name) != theirs.end()) continue;
     const sysfs::Interface facts = sysfs::interface(sys, name);
-    const bool up = sysfs::first_line(folder / "operstate") != "down";
+    const std::string state = sysfs::first_line(folder / "operstate");
+    const bool up = state == "up" || state == "unknown" || state.empty();  // some drivers do not say
     add_port(nics, facts.pci_path.empty() ? std::nullopt : place_of(facts.pci_path), told,
              {name, 1, facts.mbit_per_s / 1000.0, 0, false, up});
   }

@@ -150,6 +150,22 @@ TEST_CASE("a laptop: one GPU of NVIDIA's, on a link that lost lanes; what is dow
   CHECK(port_of(laptop, ways[0][0]).name == "wlan0");
 }
 
+TEST_CASE("an interface is a way out if it is up, or its driver does not say") {
+  const FakeMachine machine;
+  machine.x86();
+  machine.gpu("0000:00/0000:00:02.0", -1);
+  int device = 3;
+  for (const std::string state : {"up", "unknown", "down", "lowerlayerdown", "dormant", "notpresent", "testing"}) {
+    const std::string nic = machine.pci("0000:00/0000:00:0" + std::to_string(device++) + ".0", {"0x020000", "0x8086", -1, "", 0, 0});
+    machine.interface(nic, state, "1000", state);
+  }
+  const Topology topology = found(machine);
+  const auto ways = ways_out(topology);
+  REQUIRE(ways[0].size() == 2);
+  CHECK(port_of(topology, ways[0][0]).name == "up");
+  CHECK(port_of(topology, ways[0][1]).name == "unknown");
+}
+
 TEST_CASE("a tray like a GB200's: nodes of memory alone are left out, GPUs are joined by switches") {
   const FakeMachine machine;
   machine.arm();

@@ -30,7 +30,10 @@ int links_to(const Gpu& gpu, const Part& to) {
   return found;
 }
 
-// What decides between two ways, the best first; of equal ones the order of parts is left to the dealing.
+// What decides between two ways, the best first; of equal ones the order of parts is left to the dealing. RDMA comes before distance since
+// it says which network there is: NCCL asks one net plugin for its devices, and gyre's transports list interfaces only where no RDMA port
+// is usable. So distance decides among the ports of that network, and a port for management on a GPU's own switch is none of them; it
+// stands behind them all, for the day when these are down. A port that is down reaches nobody, and is no way at all.
 auto rank_of(const Topology& topology, const Way& way) {
   const Port& port = std::get<Nic>(part_of(topology, way.nic).is).ports[static_cast<size_t>(way.port)];
   return std::tuple{!port.rdma, way.path.distance, -way.path.bytes_per_s, way.path.links, -port.gbit_per_s};

@@ -96,9 +96,10 @@ struct Way {
   int port = 0;
   Path path;
 };
-/// For each GPU, in the order of parts, the ports over which it reaches other machines, best first: those that are up, RDMA before plain
-/// network interfaces; the nearest, then the widest path, then the fastest; what is still equal is dealt in turn to the GPUs that share it,
-/// so that all rails are used. Depends on nothing but the topology: all ranks that have it agree.
+/// For each GPU, in the order of parts, the ports over which it reaches other machines, best first: those that are up; RDMA, then, as a
+/// network of its own that runs only where there is no RDMA, plain interfaces; in each the nearest, then the widest path, then the fastest;
+/// what is still equal is dealt in turn to the GPUs that share it, so that all rails are used. Depends on nothing but the topology: all
+/// ranks that have it agree.
 std::vector<std::vector<Way>> ways_out(const Topology&);
 
 }  // namespace gyre::topo

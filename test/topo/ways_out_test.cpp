@@ -1,0 +1,74 @@
+// By which port a GPU goes out where kind, distance and speed of ports pull different ways.
+#include "test/catch.h"
+#include "topo/topology.h"
+
+using namespace gyre;
+using namespace gyre::topo;
+
+namespace {
+
+Port rdma(const std::string& name, double gbit_per_s, bool up = true) { return {name, 1, gbit_per_s, 0, true, up}; }
+Port plain(const std::string& name, double gbit_per_s, bool up = true) { return {name, 1, gbit_per_s, 0, false, up}; }
+
+Pci function(uint8_t bus) {
+  Pci pci;
+  pci.address = {0, bus, 0, 0};
+  pci.link = {32, 16, 16};
+  return pci;
+}
+
+/// A GPU and what is on its switch, on its NUMA node, and on the other one.
+struct Around {
+  std::vector<Port> on_switch, on_node, far;
+};
+
+Topology machine_of(const Around& around) {
+  Topology machine{{{-1, std::nullopt, Numa{}}, {0, function(1), Switch{}}, {1, function(2), Gpu{}}}};
+  uint8_t bus = 3;
+  const auto add = [&](int parent, const std::vector<Port>& ports) {
+    for (const Port& port : ports) machine.parts.push_back({parent, function(bus++), Nic{{port}}});
+  };
+  add(1, around.on_switch);
+  add(0, around.on_node);
+  machine.parts.push_back({-1, std::nullopt, Numa{}});
+  add(static_cast<int>(machine.parts.size()) - 1, around.far);
+  return machine;
+}
+
+/// Names, best first, of the first GPU.
+std::vector<std::string> ways_of(const Around& around) {
+  const Topology machine = machine_of(around);
+  const auto ways = ways_out(machine);
+  std::vector<std::string> names;
+  for (const Way& way : ways.at(0))
+    names.push_back(std::get<Nic>(machine.parts[static_cast<size_t>(way.nic)].is).ports[static_cast<size_t>(way.port)].name);
+  return names;
+}
+
+using Names = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("an interface for management beside a GPU is no way out while an RDMA port is up, however far") {
+  CHECK(ways_of({{plain("eno1", 1)}, {plain("eth0", 100)}, {rdma("mlx5_0", 100)}}) == Names{"mlx5_0", "eno1", "eth0"});
+}
+
+TEST_CASE("among RDMA ports the nearest is the way out, also where a farther one is faster") {
+  CHECK(ways_of({{rdma("mlx5_2", 100)}, {rdma("mlx5_0", 200)}, {rdma("mlx5_1", 400)}}) == Names{"mlx5_2", "mlx5_0", "mlx5_1"});
+  CHECK(ways_of({{rdma("mlx5_0", 100), rdma("mlx5_1", 400)}, {}, {}}) == Names{"mlx5_1", "mlx5_0"});
+}
+
+TEST_CASE("a near port that is down reaches nobody: the next nearest is the way out, and interfaces where no RDMA port is left") {
+  CHECK(ways_of({{rdma("mlx5_0", 400, false)}, {plain("eth0", 100)}, {rdma("mlx5_1", 400)}}) == Names{"mlx5_1", "eth0"});
+  CHECK(ways_of({{plain("eno1", 1)}, {plain("eth0", 100)}, {rdma("mlx5_0", 400, false)}}) == Names{"eno1", "eth0"});
+  CHECK(ways_of({{plain("eno1", 1, false)}, {}, {}}).empty());
+}
+
+TEST_CASE("ports that are equal to two GPUs are dealt the same way whoever asks") {
+  Topology machine = machine_of({{rdma("mlx5_0", 400), rdma("mlx5_1", 400)}, {}, {}});
+  machine.parts.push_back({1, function(9), Gpu{}});
+  const auto ways = ways_out(machine), again = ways_out(Topology(machine));
+  REQUIRE(ways.size() == 2);
+  CHECK(ways[0][0].nic != ways[1][0].nic);  // both rails are used
+  for (size_t gpu = 0; gpu < 2; ++gpu) CHECK(ways[gpu][0].nic == again[gpu][0].nic);
+}

@@ -34,10 +34,10 @@ std::string cell(const std::string& text, std::string_view kind = {}) {
 std::string us(double value) { return fmt::format("{:.{}f}", value, value < 100 ? 2 : value < 1000 ? 1 : 0); }
 
 // Columns of what was chosen, where that is known.
-struct Columns {
+struct PageColumns {
   bool chosen = false, in_place = false, predicted = false, series = true;
 
-  explicit Columns(const Section& section) : chosen(!section.chosen.empty()), series(!section.series_are_of_chosen) {
+  explicit PageColumns(const Section& section) : chosen(!section.chosen.empty()), series(!section.series_are_of_chosen) {
     for (const Chosen& c : section.chosen) {
       in_place = in_place || c.in_place_us;
       predicted = predicted || c.predicted_us;
@@ -45,7 +45,7 @@ struct Columns {
   }
 };
 
-std::string head(const Section& section, const Columns& columns) {
+std::string head(const Section& section, const PageColumns& columns) {
   std::string out = "<tr><th>size</th>";
   if (columns.chosen) out += "<th class=\"left\">chosen</th><th>time<br>(µs)</th>";
   if (columns.in_place) out += "<th>in place<br>(µs)</th>";
@@ -57,7 +57,7 @@ std::string head(const Section& section, const Columns& columns) {
   return out + "</tr>\n";
 }
 
-std::string chosen_cells(const Section& section, const Columns& columns, const Chosen* chosen) {
+std::string chosen_cells(const Section& section, const PageColumns& columns, const Chosen* chosen) {
   if (chosen == nullptr) {
     const int cells = 3 + (columns.in_place ? 1 : 0) + (columns.predicted ? 2 : 0);
     return fmt::format("<td colspan=\"{}\"></td>", cells);
@@ -71,7 +71,7 @@ std::string chosen_cells(const Section& section, const Columns& columns, const C
   return out + cell(us(*chosen->predicted_us)) + cell(fmt::format("{:+.0f} %", 100 * (*chosen->predicted_us / chosen->mark.us - 1)));
 }
 
-std::string row(const Section& section, const Columns& columns, size_t bytes) {
+std::string row(const Section& section, const PageColumns& columns, size_t bytes) {
   const auto found = std::find_if(section.chosen.begin(), section.chosen.end(), [&](const Chosen& c) { return c.mark.bytes == bytes; });
   const Chosen* chosen = found == section.chosen.end() ? nullptr : &*found;
   std::string out = "<tr>" + cell(size_text(bytes));
@@ -98,7 +98,7 @@ std::string section_text(const Section& section) {
   std::string out = fmt::format("<h2>{}</h2>\n<p>", escaped(section.title));
   for (const std::string& sentence : section.sentences) out += escaped(sentence) + " ";
   out += "</p>\n" + picture_of(section, false);
-  const Columns columns(section);
+  const PageColumns columns(section);
   out += "<div class=\"table\"><table>\n" + head(section, columns);
   for (const size_t bytes : section.sizes()) out += row(section, columns, bytes);
   out += "</table></div>\n";

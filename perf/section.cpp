@@ -21,7 +21,7 @@ using Kind = std::tuple<const Benchmark*, int, std::string, std::string, std::st
 Kind kind_of(const Point& p) { return {p.benchmark, p.ranks, p.transport, p.type, p.redop, p.root}; }
 
 // The points of one kind in one file.
-struct Part {
+struct SectionPart {
   const Results* from = nullptr;
   std::vector<const Point*> apart;     // out of place
   std::vector<const Point*> together;  // in place
@@ -35,7 +35,7 @@ Mark mark_of(const Point& p, const std::vector<size_t>& sizes) {
   return {p.bytes, p.median_us(), p.least_us(), p.most_us(), static_cast<size_t>(place)};
 }
 
-std::vector<size_t> sizes_of(const Part& part) {
+std::vector<size_t> sizes_of(const SectionPart& part) {
   std::set<size_t> sizes;
   for (const Point* p : part.apart) sizes.insert(p->bytes);
   return {sizes.begin(), sizes.end()};
@@ -46,7 +46,7 @@ void sort_marks(Series& series) {
 }
 
 // A series for each algorithm of the file, or for all together.
-std::vector<Series> series_of(const Part& part, bool by_algorithm) {
+std::vector<Series> series_of(const SectionPart& part, bool by_algorithm) {
   const auto sizes = sizes_of(part);
   std::vector<Series> all;
   for (const Point* p : part.apart) {
@@ -59,7 +59,7 @@ std::vector<Series> series_of(const Part& part, bool by_algorithm) {
   return all;
 }
 
-std::vector<Chosen> chosen_by_sweep(const Part& part) {
+std::vector<Chosen> chosen_by_sweep(const SectionPart& part) {
   const auto sizes = sizes_of(part);
   std::map<size_t, Chosen> by_size;
   for (const Point* p : part.apart) by_size.try_emplace(p->bytes, Chosen{mark_of(*p, sizes), p->algorithm, {}, p->predicted_us});
@@ -74,7 +74,7 @@ std::vector<Chosen> chosen_by_sweep(const Part& part) {
 }
 
 // What would be chosen among the samples of each size.
-Result<std::vector<Chosen>> chosen_by_price(const Part& part, const topo::Constants& constants) {
+Result<std::vector<Chosen>> chosen_by_price(const SectionPart& part, const topo::Constants& constants) {
   const auto sizes = sizes_of(part);
   topo::Profiles profiles;
   std::vector<Chosen> all;
@@ -152,10 +152,10 @@ void describe(Section& section, bool spreads) {
     section.sentences.emplace_back("0 bytes have no place on a logarithmic axis.");
 }
 
-std::string title_of(const Kind& kind, const std::vector<Part>& parts) {
+std::string title_of(const Kind& kind, const std::vector<SectionPart>& parts) {
   const auto& [benchmark, ranks, transport, type, redop, root] = kind;
   std::string shared;  // of samples it is known
-  for (const Part& part : parts) {
+  for (const SectionPart& part : parts) {
     const int processors = part.apart.empty() ? ranks : part.apart.front()->processors;
     if (part.from->samples && processors < ranks) shared = fmt::format(" on {} processors", processors);
   }
@@ -166,14 +166,14 @@ std::string title_of(const Kind& kind, const std::vector<Part>& parts) {
                      transport == "none" ? "" : " over " + transport);
 }
 
-Result<Section> section_of(const Kind& kind, const std::vector<Part>& parts, const topo::Constants& constants) {
+Result<Section> section_of(const Kind& kind, const std::vector<SectionPart>& parts, const topo::Constants& constants) {
   Section section;
   section.title = title_of(kind, parts);
   section.bus_factor = bus_factor(*std::get<0>(kind), std::get<1>(kind));
-  const auto choosing = std::count_if(parts.begin(), parts.end(), [](const Part& p) { return p.chooses(); });
+  const auto choosing = std::count_if(parts.begin(), parts.end(), [](const SectionPart& p) { return p.chooses(); });
   const bool only_chosen = choosing == static_cast<std::ptrdiff_t>(parts.size());
   std::vector<std::pair<std::string, Series>> all;
-  for (const Part& part : parts) {
+  for (const SectionPart& part : parts) {
     const std::string command = part.from->about.value("command", "");
     section.sources.push_back(fmt::format("{}: {}{}{}", part.from->path, part.from->origin(), command.empty() ? "" : ": ", command));
     if (part.chooses() && choosing == 1) section.chosen = chosen_by_sweep(part);
@@ -224,7 +224,7 @@ std::string size_text(size_t bytes) {
 
 Result<std::vector<Section>> sections_of(std::span<const Results> files, const topo::Constants& constants) {
   std::vector<Kind> order;
-  std::map<Kind, std::vector<Part>> kinds;
+  std::map<Kind, std::vector<SectionPart>> kinds;
   for (const Results& file : files) {
     for (const Point& point : file.points) {
       const Kind kind = kind_of(point);

@@ -45,13 +45,13 @@ int calls(size_t bytes, bool crowded) {
 }
 
 // Of one size: a sample of each candidate, without times.
-struct Size {
+struct TimedSize {
   Case call;
   Place place;
   std::vector<Sample> samples;
 };
 
-Status time_all(engine::Communicator& communicator, Size& size) {
+Status time_all(engine::Communicator& communicator, TimedSize& size) {
   TimeLimit unlimited;
   for (Sample& sample : size.samples) {
     communicator.prefer({sample.family, sample.grid});
@@ -63,7 +63,7 @@ Status time_all(engine::Communicator& communicator, Size& size) {
   return {};
 }
 
-void print_best(const Size& size) {
+void print_best(const TimedSize& size) {
   const Sample& best = *std::ranges::min_element(size.samples, {}, [](const Sample& s) { return s.median_us(); });
   fmt::print("{:>14} {:>12} bytes: {} {:.2f} us\n", name(best.collective), best.bytes, best.family, best.median_us());
 }
@@ -73,7 +73,7 @@ Status take(engine::Communicator& communicator, const MeasureCommand& command, i
   const auto bytes = GYRE_TRY(sizes_of(command.sizes));
   const SweepBuffer input = GYRE_TRY(SweepBuffer::allocate(bytes.back() + guard_bytes));
   const SweepBuffer output = GYRE_TRY(SweepBuffer::allocate(bytes.back() + guard_bytes));
-  std::vector<Size> sizes;
+  std::vector<TimedSize> sizes;
   for (const Collective collective : command.collectives) {
     const auto all = candidates(collective, ranks);
     for (const size_t each : bytes) {
@@ -90,11 +90,11 @@ Status take(engine::Communicator& communicator, const MeasureCommand& command, i
   if (sizes.empty()) return Error{Code::invalid_argument, fmt::format("up to {} bytes: less than an element for each rank", bytes.back())};
   // Rounds of all, so that what is different with the machine for a while is so for all candidates, and for all sizes.
   for (int round = 0; round < command.rounds; ++round) {
-    for (Size& size : sizes) GYRE_TRY(time_all(communicator, size));
+    for (TimedSize& size : sizes) GYRE_TRY(time_all(communicator, size));
     if (communicator.rank() == 0) fmt::print("round {} of {}\n", round + 1, command.rounds);
     std::fflush(stdout);
   }
-  for (Size& size : sizes) {
+  for (TimedSize& size : sizes) {
     if (communicator.rank() == 0) print_best(size);
     samples.insert(samples.end(), size.samples.begin(), size.samples.end());
   }

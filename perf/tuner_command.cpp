@@ -76,16 +76,16 @@ double since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
 }
 
-struct Choice {
+struct TunerChoice {
   TunerCosts costs{};
   int channels = 0;
   double call_us = 0;
 };
 
 // The time of a call has in it what NCCL does before each, too: the table filled. A slow tuner is asked less often.
-Result<Choice> ask(const TunerPlugin& plugin, void* context, ncclFunc_t collective, size_t bytes) {
+Result<TunerChoice> ask(const TunerPlugin& plugin, void* context, ncclFunc_t collective, size_t bytes) {
   const TunerCosts costs = costs_of(collective);
-  Choice choice;
+  TunerChoice choice;
   std::array<double, figures> times{};
   for (double& time : times) {
     const auto begin = std::chrono::steady_clock::now();
@@ -109,7 +109,7 @@ Status print_choices(const TunerPlugin& plugin, void* context, const std::vector
   fmt::print("#\n# {:<14}  {:>12}  {:<22}  {:>8}  {:>8}\n", "collective", "bytes", "choice", "channels", "us/call");
   for (const auto& [name, collective] : collectives) {
     for (const size_t bytes : sizes) {
-      const Choice choice = GYRE_TRY(ask(plugin, context, collective, bytes));
+      const TunerChoice choice = GYRE_TRY(ask(plugin, context, collective, bytes));
       fmt::print("  {:<14}  {:>12}  {:<22}  {:>8}  {:>8.3f}\n", name, bytes, text(choice.costs),
                  choice.channels > 0 ? fmt::to_string(choice.channels) : "NCCL's", choice.call_us);
       std::fflush(stdout);

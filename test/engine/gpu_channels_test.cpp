@@ -4,13 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <mutex>
 #include <numeric>
 
-#include "base/log.h"
 #include "engine/communicator.h"
 #include "test/catch.h"
 #include "test/engine/gpu_rows.h"
+#include "test/kept_log.h"
 #include "test/ranks.h"
 #include "test/text.h"
 
@@ -22,6 +21,7 @@ using test::configured;
 using test::contains;
 using test::error_of;
 using test::first_wrong;
+using test::KeptLog;
 using test::row_of_circle;
 using test::run_ranks;
 using test::Words;
@@ -97,32 +97,6 @@ std::string wrong_result(Communicator& all) {
   }
   return {};
 }
-
-std::mutex lines_mutex;
-std::vector<std::string> logged_lines;
-void keep_line(log::Level, std::string_view line) {
-  const std::lock_guard lock(lines_mutex);
-  logged_lines.emplace_back(line);
-}
-
-class KeepLog {
- public:
-  KeepLog() {
-    logged_lines.clear();
-    log::set_level(log::Level::info);
-    log::set_sink(keep_line);
-  }
-  ~KeepLog() {
-    log::set_sink(nullptr);
-    log::set_level(log::Level::warn);
-  }
-  KeepLog(const KeepLog&) = delete;
-  KeepLog& operator=(const KeepLog&) = delete;
-  bool has(std::string_view text) const {
-    const std::lock_guard lock(lines_mutex);
-    return std::ranges::any_of(logged_lines, [&](const std::string& line) { return contains(line, text); });
-  }
-};
 
 }  // namespace
 
@@ -203,7 +177,7 @@ TEST_CASE("what can't run in the order of GPUs runs by the ranks' numbers where 
 }
 
 TEST_CASE("a rank that does not know where its GPU is costs all ranks the channels, with a reason, and no more") {
-  const KeepLog log;
+  const KeptLog log;
   CHECK(first_wrong(run_ranks(3, all_configured({"GYRE_TRANSPORT=loopback"}), [](Communicator& all) {
           const auto row = all.rank() == 1 ? std::optional<topo::GpuRow>() : row_of_circle(all.rank(), 3, 1);
           const auto made = all.split(0, all.rank(), nullptr, row);
@@ -214,7 +188,7 @@ TEST_CASE("a rank that does not know where its GPU is costs all ranks the channe
 }
 
 TEST_CASE("which order and how many channels there are is said") {
-  const KeepLog log;
+  const KeptLog log;
   CHECK(first_wrong(run_ranks(5, all_configured({"GYRE_TRANSPORT=loopback"}), [](Communicator& all) {
           return error_of(all.split(0, all.rank(), nullptr, row_of_circle(all.rank(), 5, 2)));
         })) == "");

@@ -8,8 +8,10 @@
 namespace gyre::plugin {
 namespace {
 
-/// Whether NCCL limits the channels that it is told to those it has: not where it goes by CollNet.
+/// Whether NCCL limits the channels that it is told to those it has: not where it goes by CollNet, nor where it does not say how many nodes
+/// there are (2.19 and 2.20).
 bool limits_channels(const TunerRule& rule, int64_t nodes) {
+  if (nodes == TunerRule::any) return false;
   if (rule.algorithm == NCCL_ALGO_NVLS) return nodes == 1;
   return rule.algorithm != NCCL_ALGO_COLLNET_DIRECT && rule.algorithm != NCCL_ALGO_COLLNET_CHAIN;
 }

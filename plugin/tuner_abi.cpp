@@ -132,14 +132,16 @@ ncclResult_t init_v1(size_t, size_t, ncclDebugLogger_t logger) {
   });
 }
 
-// 2.19 takes any number of channels, also such as it has not connected.
-ncclResult_t choose_v1(ncclFunc_t collective, size_t bytes, int, int, int operations, int* algorithm, int* protocol, int*) {
-  return choose_untold(only_tuner, {collective, bytes, operations}, algorithm, protocol, nullptr);
+ncclResult_t choose_v1(ncclFunc_t collective, size_t bytes, int, int, int operations, int* algorithm, int* protocol, int* channels) {
+  return choose_untold(only_tuner, {collective, bytes, operations}, algorithm, protocol, channels);
 }
 
+// The last of them ends for all what is explained.
 ncclResult_t destroy_v1() {
   for (int now = inits; now > 0;)
     if (inits.compare_exchange_weak(now, now - 1)) {
+      const Context* tuner = only_tuner;
+      if (now == 1 && tuner->explanations != nullptr) tuner->explanations->count();
       end_log();
       break;
     }

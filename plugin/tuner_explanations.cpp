@@ -74,11 +74,13 @@ void TunerExplanations::note(const TunerCall& call, const CostTable& table, cons
   }
 }
 
-TunerExplanations::~TunerExplanations() {
+void TunerExplanations::count() noexcept {
   try {
+    const std::lock_guard lock(mutex_);
     for (const auto& [key, used] : used_)
       log::write(log::Level::info,
                  fmt::format("explain: {}: {} {} times", kind_in_words(std::get<0>(key), std::get<1>(key)), used.choice, used.calls));
+    used_.clear();
   } catch (...) {
     return;
   }

@@ -19,10 +19,12 @@ class TunerExplanations {
   explicit TunerExplanations(std::string file) : file_(std::move(file)) {}
   TunerExplanations(const TunerExplanations&) = delete;
   TunerExplanations& operator=(const TunerExplanations&) = delete;
-  ~TunerExplanations();  ///< says what was used
+  ~TunerExplanations() { count(); }
 
   /// Of a call and what fits it, before its entry is made the cheapest; null: NCCL's own choice. Without prices the table is empty.
   void note(const TunerCall&, const CostTable&, const TunerRule*) noexcept;
+  /// Says what was used how often since the last time, and begins anew.
+  void count() noexcept;
 
  private:
   /// Of size class n are calls of 2^(n-1) to 2^n - 1 bytes, of 0 those of none. Of NCCL's own choices the entry that it prices least.

@@ -31,6 +31,20 @@ struct WrittenRules {
   std::string path = folder / "rules.csv";
 };
 
+/// Inits find GYRE_EXPLAIN=1.
+struct Explained {
+  Explained() { ::setenv("GYRE_EXPLAIN", "1", 1); }
+  Explained(const Explained&) = delete;
+  Explained& operator=(const Explained&) = delete;
+  ~Explained() { ::unsetenv("GYRE_EXPLAIN"); }
+};
+
+std::vector<std::string> texts() {
+  std::vector<std::string> lines;
+  for (const LoggedLine& line : logged()) lines.push_back(line.text);
+  return lines;
+}
+
 struct TunerAnswer {
   std::vector<float> costs = std::vector<float>(size_t{NCCL_NUM_ALGORITHMS} * NCCL_NUM_PROTOCOLS, 5.f);
   int channels = 0;
@@ -96,11 +110,9 @@ TEST_CASE("a chosen entry costs nothing, all others stay, and channels are set w
 TEST_CASE("what is chosen of each kind of call is explained once, and counted at the end") {
   const Rim rim;
   const WrittenRules file(tree_then_ring);
-  ::setenv("GYRE_EXPLAIN", "1", 1);
+  const Explained explained;
   void* context = rim.stale;
-  const ncclResult_t opened = ncclTunerPlugin_v6.init(&context, 1, 8, 2, keep_line, nullptr, nullptr);
-  ::unsetenv("GYRE_EXPLAIN");
-  REQUIRE(opened == ncclSuccess);
+  REQUIRE(ncclTunerPlugin_v6.init(&context, 1, 8, 2, keep_line, nullptr, nullptr) == ncclSuccess);
   logged().clear();
   for (const size_t bytes : {1024u, 1030u, 1500u, 5000u, 0u}) {
     TunerAnswer answer;
@@ -110,18 +122,16 @@ TEST_CASE("what is chosen of each kind of call is explained once, and counted at
   }
   CHECK(ncclTunerPlugin_v6.finalize(context) == ncclSuccess);
   const std::string all = "NET/gyre: explain: all_reduce", prices = " bytes: ring/simple 6.0 us, tree/ll 7.2 us";
-  std::vector<std::string> lines;
-  for (const LoggedLine& line : logged()) lines.push_back(line.text);
-  CHECK(lines == std::vector<std::string>{
-                     all + ", 1024 to 2047 bytes: tree/ll on 4 channels, by " + file.path + "; NCCL's prices of 1024" + prices,
-                     all + ", 1024 to 2047 bytes: ring/simple, by " + file.path + "; NCCL's prices of 1030" + prices,
-                     all + ", 4096 to 8191 bytes: ring/simple, NCCL's own choice; NCCL's prices of 5000" + prices,
-                     all + " of nothing: tree/ll on 4 channels, by " + file.path + "; NCCL's prices of 0" + prices,
-                     all + " of nothing: tree/ll on 4 channels, by " + file.path + " 1 times",
-                     all + ", 1024 to 2047 bytes: tree/ll on 4 channels, by " + file.path + " 1 times",
-                     all + ", 1024 to 2047 bytes: ring/simple, by " + file.path + " 2 times",
-                     all + ", 4096 to 8191 bytes: ring/simple, NCCL's own choice 1 times",
-                 });
+  CHECK(texts() == std::vector<std::string>{
+                       all + ", 1024 to 2047 bytes: tree/ll on 4 channels, by " + file.path + "; NCCL's prices of 1024" + prices,
+                       all + ", 1024 to 2047 bytes: ring/simple, by " + file.path + "; NCCL's prices of 1030" + prices,
+                       all + ", 4096 to 8191 bytes: ring/simple, NCCL's own choice; NCCL's prices of 5000" + prices,
+                       all + " of nothing: tree/ll on 4 channels, by " + file.path + "; NCCL's prices of 0" + prices,
+                       all + " of nothing: tree/ll on 4 channels, by " + file.path + " 1 times",
+                       all + ", 1024 to 2047 bytes: tree/ll on 4 channels, by " + file.path + " 1 times",
+                       all + ", 1024 to 2047 bytes: ring/simple, by " + file.path + " 2 times",
+                       all + ", 4096 to 8191 bytes: ring/simple, NCCL's own choice 1 times",
+                   });
 }
 
 TEST_CASE("every version of the tuner chooses by the same rules, as far as it is told") {
@@ -171,22 +181,37 @@ TEST_CASE("before 2.22 rules choose what every communicator has, and nothing els
   CHECK(ask(ncclFuncAllReduce, 8, 3) == std::tuple(NCCL_ALGO_RING, NCCL_PROTO_LL, 7));
   CHECK(ask(ncclFuncBroadcast, 1) == std::tuple(NCCL_ALGO_RING, NCCL_PROTO_LL, 5));
   CHECK(ncclTunerPlugin_v2.destroy(context) == ncclSuccess);
+}
 
-  // 2.19 and 2.20 do not even say who asks: rules of a number of ranks or nodes are left out.
-  const auto ask_v1 = [&](size_t bytes, int operations = 1) {
+TEST_CASE("2.19 and 2.20 do not say who asks: rules for any job choose, and what they chose is counted when nobody is left") {
+  const Rim rim;
+  const WrittenRules file(tree_then_ring);
+  const auto ask = [&](size_t bytes, int operations = 1) {
     int algorithm = NCCL_ALGO_UNDEF, protocol = NCCL_PROTO_UNDEF, channels = 0;
     CHECK(ncclTunerPlugin_v1.getCollInfo(ncclFuncAllReduce, bytes, 0, 0, operations, &algorithm, &protocol, &channels) == ncclSuccess);
     return std::tuple(algorithm, protocol, channels);
   };
-  CHECK(ask_v1(8) == std::tuple(NCCL_ALGO_UNDEF, NCCL_PROTO_UNDEF, 0));  // no init yet
-  CHECK(ncclTunerPlugin_v1.destroy() == ncclSuccess);                    // nor a log to end
+  CHECK(ask(8) == std::tuple(NCCL_ALGO_UNDEF, NCCL_PROTO_UNDEF, 0));  // no init yet
+  CHECK(ncclTunerPlugin_v1.destroy() == ncclSuccess);                 // nor a log to end
+  const Explained explained;
   REQUIRE(ncclTunerPlugin_v1.init(8, 2, keep_line) == ncclSuccess);
   REQUIRE(ncclTunerPlugin_v1.init(4, 1, keep_line) == ncclSuccess);
-  CHECK(ask_v1(8) == std::tuple(NCCL_ALGO_RING, NCCL_PROTO_SIMPLE, 0));
-  CHECK(ask_v1(8, 3) == std::tuple(NCCL_ALGO_RING, NCCL_PROTO_LL, 0));  // 2.19 would take channels that it does not have
+  logged().clear();
+  CHECK(ask(8) == std::tuple(NCCL_ALGO_RING, NCCL_PROTO_SIMPLE, 0));
+  CHECK(ask(8, 3) == std::tuple(NCCL_ALGO_RING, NCCL_PROTO_LL, 0));  // 2.19 would take channels that it does not have
   CHECK(ncclTunerPlugin_v1.destroy() == ncclSuccess);
-  CHECK(ask_v1(8) == std::tuple(NCCL_ALGO_RING, NCCL_PROTO_SIMPLE, 0));  // the other communicator's
+  CHECK(ask(9) == std::tuple(NCCL_ALGO_RING, NCCL_PROTO_SIMPLE, 0));  // the other communicator's
+  const std::string simple = "NET/gyre: explain: all_reduce, 8 to 15 bytes: ring/simple, by " + file.path;
+  const std::string ll = "NET/gyre: explain: all_reduce, 8 to 15 bytes: ring/ll, by " + file.path;
+  CHECK(texts() == std::vector{simple, ll});
   CHECK(ncclTunerPlugin_v1.destroy() == ncclSuccess);
+  CHECK(texts() == std::vector{simple, ll, ll + " 1 times", simple + " 2 times"});
+  // Who comes then begins anew.
+  REQUIRE(ncclTunerPlugin_v1.init(8, 2, keep_line) == ncclSuccess);
+  logged().clear();
+  CHECK(ask(8) == std::tuple(NCCL_ALGO_RING, NCCL_PROTO_SIMPLE, 0));
+  CHECK(ncclTunerPlugin_v1.destroy() == ncclSuccess);
+  CHECK(texts() == std::vector{simple, simple + " 1 times"});
 }
 
 TEST_CASE("a file with an error, or an option, ends a tuner's init with a line that names it") {

@@ -37,8 +37,10 @@ std::string line_of(const Part& part) {
   if (const Gpu* gpu = std::get_if<Gpu>(&part.is)) {
     std::string out = numbered(*gpu) + place;
     if (gpu->compute_capability > 0) out += fmt::format(", sm_{}", gpu->compute_capability);
-    for (const topo::NvLink& link : gpu->nvlinks)
-      out += fmt::format(", {} NVLinks to {}", link.links, link.target ? text(*link.target) : std::string("a switch"));
+    for (const topo::NvLink& link : gpu->nvlinks) {
+      const std::string speed = link.bytes_per_s > 0 ? fmt::format(" of {:.3g} GB/s", link.bytes_per_s / 1e9) : "";
+      out += fmt::format(", {} NVLinks{} to {}", link.links, speed, link.target ? text(*link.target) : std::string("a switch"));
+    }
     if (gpu->c2c_links > 0) out += fmt::format(", {} C2C links of {:.3g} GB/s", gpu->c2c_links, gpu->c2c_bytes_per_s / 1e9);
     return out;
   }

@@ -11,15 +11,28 @@
 namespace gyre::topo {
 namespace {
 
-// NVML's interface, as far as it is used. What a link leads to has been told since driver 470; the rest is older.
+// NVML's interface, as far as it is used. What a link leads to has been told since driver 470, the speed of each and C2C since 525; the
+// rest is older.
 using Device = struct nvmlDevice_st*;
 struct NvmlPci {
   char legacy_id[16];
   unsigned domain, bus, device, ids, subsystem;
   char id[32];  // "00000000:1B:00.0"
 };
+struct NvmlField {
+  unsigned id;
+  unsigned scope;  // the link's number
+  long long timestamp, latency_us;
+  int type;
+  int result;
+  uint64_t value;  // a union, of which the type says what it holds
+};
+static_assert(sizeof(NvmlField) == 40);
+enum FieldId : unsigned { nvlink_common_mbytes = 90, nvlink_mbytes = 164, c2c_count = 170, c2c_up = 171, c2c_mbytes = 172 };
+enum FieldType : int { unsigned_int = 1, unsigned_long = 2, unsigned_long_long = 3 };
 constexpr int success = 0;
 constexpr unsigned most_links = 18;  // of a GPU
+constexpr unsigned most_c2c_links = 64;
 enum RemoteType : int { to_gpu = 0, to_processor = 1, to_switch = 2 };
 constexpr uint32_t pci_npu = 0x068001;  // IBM's processors
 
@@ -40,10 +53,18 @@ struct Nvml {
   int (*link_state)(Device, unsigned, int*) = nullptr;
   int (*link_end)(Device, unsigned, NvmlPci*) = nullptr;
   int (*link_type)(Device, unsigned, int*) = nullptr;
+  int (*fields)(Device, int, NvmlField*) = nullptr;
 
   template <class Function>
   void find(const char* name, Function& function) const {
     function = reinterpret_cast<Function>(::dlsym(library.get(), name));
+  }
+  /// 0 where the driver, or the GPU, has none.
+  uint64_t field(Device of, FieldId id, unsigned link = 0) const {
+    NvmlField asked{id, link, 0, 0, 0, success, 0};
+    if (fields == nullptr || fields(of, 1, &asked) != success || asked.result != success) return 0;
+    if (asked.type == unsigned_int) return static_cast<uint32_t>(asked.value);
+    return asked.type == unsigned_long || asked.type == unsigned_long_long ? asked.value : 0;
   }
   Status check(const char* function, int result) const {
     if (result == success) return {};
@@ -65,6 +86,7 @@ Result<Nvml> opened(std::unique_ptr<void, Close> library, const std::string& nam
   nvml.find("nvmlDeviceGetNvLinkState", nvml.link_state);
   nvml.find("nvmlDeviceGetNvLinkRemotePciInfo_v2", nvml.link_end);
   nvml.find("nvmlDeviceGetNvLinkRemoteDeviceType", nvml.link_type);
+  nvml.find("nvmlDeviceGetFieldValues", nvml.fields);
   if (nvml.init == nullptr || nvml.shutdown == nullptr || nvml.count == nullptr || nvml.device == nullptr || nvml.pci == nullptr)
     return Error{Code::system, fmt::format("{}: not NVML, or one of before 2018", name)};
   return nvml;
@@ -78,6 +100,8 @@ std::optional<PciAddress> address_of(const NvmlPci& pci) {
 NvLink link_of(const Nvml& nvml, Device device, unsigned number) {
   NvLink link;
   link.links = 1;
+  const uint64_t own = nvml.field(device, nvlink_mbytes, number);
+  link.bytes_per_s = 1e6 * static_cast<double>(own > 0 ? own : nvml.field(device, nvlink_common_mbytes));
   NvmlPci end{};
   if (nvml.link_end != nullptr && nvml.link_end(device, number, &end) == success) link.target = address_of(end);
   int type = to_switch;
@@ -95,10 +119,22 @@ void add_links(const Nvml& nvml, Device device, Gpu& gpu) {
     const NvLink link = link_of(nvml, device, number);
     const auto same =
         std::find_if(gpu.nvlinks.begin(), gpu.nvlinks.end(), [&](const NvLink& other) { return other.target == link.target; });
-    if (same != gpu.nvlinks.end())
-      ++same->links;
-    else
+    if (same == gpu.nvlinks.end()) {
       gpu.nvlinks.push_back(link);
+      continue;
+    }
+    ++same->links;
+    same->bytes_per_s = std::min(same->bytes_per_s, link.bytes_per_s);
+  }
+}
+
+// As NCCL's topology files have them: those that are up, which are as fast as each other.
+void add_c2c(const Nvml& nvml, Device device, Gpu& gpu) {
+  const uint64_t links = std::min<uint64_t>(nvml.field(device, c2c_count), most_c2c_links);
+  for (unsigned number = 0; number < links; ++number) {
+    if (nvml.field(device, c2c_up, number) != 1) continue;
+    ++gpu.c2c_links;
+    gpu.c2c_bytes_per_s = 1e6 * static_cast<double>(nvml.field(device, c2c_mbytes, number));
   }
 }
 
@@ -121,6 +157,7 @@ Result<std::vector<DriverGpu>> read(const Nvml& nvml) {
     int major = 0, minor = 0;
     if (nvml.capability != nullptr && nvml.capability(device, &major, &minor) == success) gpu.compute_capability = 10 * major + minor;
     add_links(nvml, device, gpu);
+    add_c2c(nvml, device, gpu);
     all.push_back({*address, std::move(gpu)});
   }
   return all;

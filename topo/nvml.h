@@ -1,4 +1,5 @@
-// What NVIDIA's driver tells of its GPUs (NVML), opened at run time: their numbers, compute capabilities and NVLinks.
+// What NVIDIA's driver tells of its GPUs (NVML), opened at run time: their numbers, compute capabilities, NVLinks,
+// and links to the processor of their package.
 #pragma once
 #include <string>
 #include <vector>

@@ -29,6 +29,7 @@ struct NvLink {
                                      ///< NVSwitch that a virtual machine does not show
   uint32_t target_class = 0;         ///< its PCI class; 0: unknown
   int links = 0;
+  double bytes_per_s = 0;  ///< of each, in one direction; 0: unknown
 };
 
 struct Gpu {

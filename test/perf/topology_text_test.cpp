@@ -37,7 +37,7 @@ TEST_CASE("a machine is shown as a tree and as a table of distances") {
   machine.parts.push_back({0, function(1, 16), Switch{}});
   machine.parts.push_back({1, function(2, 16), Gpu{0, 90, {{PciAddress{0, 4, 0, 0}, 0, 4}}, 0, 0}});
   machine.parts.push_back({1, function(3, 8), Nic{{{"mlx5_0", 1, 400, 7, true, true}, {"mlx5_0", 2, 0, 7, true, false}}}});
-  machine.parts.push_back({0, function(4, 0), Gpu{1, 0, {{PciAddress{0, 2, 0, 0}, 0, 4}}, 1, 450e9}});
+  machine.parts.push_back({0, function(4, 0), Gpu{1, 0, {{PciAddress{0, 2, 0, 0}, 0, 4, 25.781e9}}, 1, 450e9}});
   machine.parts.push_back({-1, std::nullopt, Numa{1, "", "", "", 0, 0}});
   machine.parts.push_back({5, std::nullopt, Nic{{{"eth0", 1, 0, 0, false, true}}}});
   CHECK(perf::topology_tree(machine) ==
@@ -45,7 +45,7 @@ TEST_CASE("a machine is shown as a tree and as a table of distances") {
 ├─ switch 0000:01:00.0, 63 GB/s (32 GT/s x16)
 │  ├─ GPU 0 0000:02:00.0, 63 GB/s (32 GT/s x16), sm_90, 4 NVLinks to 0000:04:00.0
 │  └─ NIC 0000:03:00.0, 31.5 GB/s (32 GT/s x8 of x16), mlx5_0 400 Gbit/s RDMA, mlx5_0:2 RDMA down
-└─ GPU 1 0000:04:00.0, link unknown, 4 NVLinks to 0000:02:00.0, 1 C2C links of 450 GB/s
+└─ GPU 1 0000:04:00.0, link unknown, 4 NVLinks of 25.8 GB/s to 0000:02:00.0, 1 C2C links of 450 GB/s
 NUMA node 1
 └─ NIC, eth0
 )");

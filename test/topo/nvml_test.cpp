@@ -29,6 +29,8 @@ TEST_CASE("NVML tells numbers, capabilities and the NVLinks that are up") {
     CHECK(gpu.nvlinks[0].links == 4);
     CHECK(gpu.nvlinks[0].target == (*gpus)[1 - i].address);
     CHECK(gpu.nvlinks[0].target_class == 0x030200);
+    CHECK(gpu.nvlinks[0].bytes_per_s == 25.781e9);
+    CHECK(gpu.c2c_links == 0);
   }
   CHECK(text((*gpus)[0].address) == "0000:1b:00.0");
 }
@@ -41,6 +43,18 @@ TEST_CASE("a switch that a virtual machine does not show joins GPUs all the same
     REQUIRE(gpu.gpu.nvlinks.size() == 1);
     CHECK(gpu.gpu.nvlinks[0].links == 18);
     CHECK_FALSE(gpu.gpu.nvlinks[0].target.has_value());
+    CHECK(gpu.gpu.nvlinks[0].bytes_per_s == 20e9);  // of the slowest
+  }
+}
+
+TEST_CASE("links to the processor of its package are counted where they are up, and what each moves") {
+  const auto gpus = asked("superchips");
+  REQUIRE(gpus);
+  REQUIRE(gpus->size() == 4);
+  for (const DriverGpu& gpu : *gpus) {
+    CHECK(gpu.gpu.c2c_links == 9);
+    CHECK(gpu.gpu.c2c_bytes_per_s == 44.712e9);
+    CHECK(gpu.gpu.nvlinks[0].links == 18);
   }
 }
 
@@ -49,6 +63,8 @@ TEST_CASE("a GPU that is lost costs nothing of the others") {
   REQUIRE(gpus);
   REQUIRE(gpus->size() == 3);
   CHECK((*gpus)[1].gpu.index == 2);
+  CHECK((*gpus)[1].gpu.nvlinks[0].bytes_per_s == 0);  // nor does a driver that tells no speeds
+  CHECK((*gpus)[1].gpu.c2c_links == 0);
 }
 
 TEST_CASE("what the driver tells is in the topology") {

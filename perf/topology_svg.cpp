@@ -7,8 +7,8 @@
 #include <map>
 #include <vector>
 
+#include "perf/channels_svg.h"
 #include "schedule/svg.h"
-#include "topo/job_channels.h"
 
 namespace gyre::perf {
 namespace {
@@ -17,7 +17,7 @@ using schedule::svg::Box;
 using topo::Gpu, topo::Nic, topo::Numa, topo::Part, topo::Port, topo::Switch, topo::Topology;
 namespace svg = schedule::svg;
 
-constexpr double gap = 12, heading = 24, line_height = 15, letter = 6.6, title_letter = 9;
+constexpr double gap = 12, heading = 24, line_height = 15, letter = 6.6, title_letter = 9, least_width = 900;
 
 struct Look {
   std::string_view fill, stroke;
@@ -62,40 +62,26 @@ std::vector<std::string> lines_of(const Part& part) {
   return lines;
 }
 
-// On the first of the nodes.
-std::map<std::pair<int, int>, int> hops_of(const Topology& topology, int nodes) {
-  std::map<std::pair<int, int>, int> hops;
-  const topo::NodeLinks links = topo::node_links(topology);
-  if (links.gpus == 0) return hops;
-  const auto channels = *topo::job_channels(topo::equal_nodes(links, std::min(nodes, 2)));
-  for (const topo::JobChannel& channel : channels) {
-    const std::vector<int>& order = channel.through[0].order;
-    for (size_t i = 0; i + (nodes > 1 ? 1 : 0) < order.size(); ++i) {
-      const auto [a, b] = std::minmax({order[i], order[(i + 1) % order.size()]});
-      if (a != b) ++hops[{a, b}];
-    }
-  }
-  return hops;
-}
-
 class Drawing {
  public:
-  Drawing(const Topology& topology, int nodes) : topology_(topology), hops_(hops_of(topology, nodes)) {
+  explicit Drawing(const Topology& topology) : topology_(topology) {
     double y = heading + gap;
     for (const int part : topology.children(-1)) {
       place(part, gap, y);
       y += boxes_[part].height + gap;
       width_ = std::max(width_, boxes_[part].width + 2 * gap);
     }
-    height_ = y + 2 * line_height + gap;
+    height_ = y + line_height + gap;
   }
 
-  std::string document(const std::string& title) const {
-    const double width = std::max(width_, 2 * gap + title_letter * static_cast<double>(title.size()));
+  std::string document(const std::string& title, int nodes) const {
+    double width = std::max(width_, 2 * gap + title_letter * static_cast<double>(title.size()));
+    const ChannelPanels channels = channels_svg(topology_, nodes, gap, height_, std::max(width, least_width) - 2 * gap);
+    width = std::max(width, channels.width + 2 * gap);
     std::string out = fmt::format(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} {1:.0f}\" "
         "font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
-        width, height_);
+        width, height_ + channels.height);
     out += svg::text(gap, heading, title, " font-size=\"15\" font-weight=\"bold\"");
     for (const int part : topology_.children(-1)) draw(part, out);
     const auto ways = topo::ways_out(topology_);
@@ -106,16 +92,8 @@ class Drawing {
       any = true;
       join(boxes_.at(gpus[gpu]), boxes_.at(ways[gpu][0].nic), " stroke=\"#e07b00\" stroke-width=\"3\" stroke-opacity=\"0.7\"", out);
     }
-    for (const auto& [gpus_joined, channels] : hops_) {
-      const std::string style = fmt::format(" stroke=\"#7a4fb5\" stroke-width=\"{:.1f}\" stroke-opacity=\"0.7\"", 1 + 0.25 * channels);
-      arc(boxes_.at(gpus[static_cast<size_t>(gpus_joined.first)]), boxes_.at(gpus[static_cast<size_t>(gpus_joined.second)]), style, out);
-    }
-    if (!hops_.empty()) {
-      out += svg::text(gap, height_ - gap - line_height, "violet: the hops of rings, and of trees' chains; the wider the more channels",
-                       " fill=\"#5b3a8c\"");
-    }
     if (any) out += svg::text(gap, height_ - gap, "orange: the NIC by which a GPU goes to other machines", " fill=\"#c05a00\"");
-    return out + "</svg>\n";
+    return out + channels.elements + "</svg>\n";
   }
 
  private:
@@ -165,22 +143,13 @@ class Drawing {
     out += svg::line(x1, y1, x2, y2, style);
   }
 
-  /// From one's head to the other's, over what is between them.
-  static void arc(const Box& from, const Box& to, std::string_view style, std::string& out) {
-    const double x1 = from.x + from.width / 2, x2 = to.x + to.width / 2;
-    const double top = std::min(from.y, to.y) - 0.12 * std::abs(x2 - x1);
-    out += fmt::format("<path d=\"M{:.1f} {:.1f} C{:.1f} {:.1f} {:.1f} {:.1f} {:.1f} {:.1f}\" fill=\"none\"{}/>\n", x1, from.y, x1, top, x2,
-                       top, x2, to.y, style);
-  }
-
   const Topology& topology_;
-  std::map<std::pair<int, int>, int> hops_;  // between which GPUs: of how many channels
-  std::map<int, Box> boxes_;                 // by part
+  std::map<int, Box> boxes_;  // by part
   double width_ = 0, height_ = 0;
 };
 
 }  // namespace
 
-std::string topology_svg(const Topology& topology, const std::string& title, int nodes) { return Drawing(topology, nodes).document(title); }
+std::string topology_svg(const Topology& topology, const std::string& title, int nodes) { return Drawing(topology).document(title, nodes); }
 
 }  // namespace gyre::perf

@@ -6,7 +6,7 @@
 
 namespace gyre::perf {
 
-/// An SVG document, readable alone, with the hops of its channels on one of so many machines like it.
+/// An SVG document, readable alone, with the channels of a job on so many machines like it.
 std::string topology_svg(const topo::Topology&, const std::string& title, int nodes = 1);
 
 }  // namespace gyre::perf

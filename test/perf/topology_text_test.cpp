@@ -4,6 +4,7 @@
 #include "perf/topology_svg.h"
 
 #include "test/catch.h"
+#include "test/text.h"
 
 using namespace gyre;
 using namespace gyre::topo;
@@ -73,20 +74,18 @@ TEST_CASE("a machine is drawn: each part in its parent's box, and from each GPU 
   machine.parts.push_back({1, function(3, 8), Nic{{{"mlx5_0", 1, 400, 7, true, true}}}});
   machine.parts.push_back({0, function(4, 0), Gpu{1, 0, {{PciAddress{0, 2, 0, 0}, 0, 4}}, 0, 0}});
   const std::string svg = perf::topology_svg(machine, "a <machine>");
-  const auto count = [&](std::string_view part) {
-    size_t found = 0;
-    for (size_t at = svg.find(part); at != std::string::npos; at = svg.find(part, at + 1)) ++found;
-    return found;
-  };
-  CHECK(count("<rect ") == 1 + machine.parts.size());
-  CHECK(count("<line ") == 2);
-  CHECK(count("<path ") == 1);  // of the ring
+  const auto count = [&](std::string_view part) { return test::occurrences(svg, part); };
+  CHECK(count("<rect ") == 1 + machine.parts.size() + 2 * 2);  // of two rings
+  CHECK(count("<line ") == 2 + 2);
   for (const char* words :
        {"a &lt;machine&gt;", "A &amp; B", "GPU 0", "GPU 1", "mlx5_0, 400 Gbit/s", "4 NVLinks", "PCI switch 0000:01:00.0"})
     CHECK(count(words) == (words[0] == '4' ? 2 : 1));
 }
 
-TEST_CASE("channels are shown with the ports by which they come and go") {
+namespace {
+
+/// A GPU and a port below each.
+Topology two_switches() {
   Topology machine;
   machine.parts.push_back({-1, std::nullopt, Numa{}});
   for (uint8_t i = 0; i < 2; ++i) {
@@ -96,6 +95,13 @@ TEST_CASE("channels are shown with the ports by which they come and go") {
     machine.parts.push_back(
         {at, function(static_cast<uint8_t>(3 + 4 * i), 16), Nic{{{"mlx5_" + std::to_string(i), 1, 400, 7, true, true}}}});
   }
+  return machine;
+}
+
+}  // namespace
+
+TEST_CASE("channels are shown with the ports by which they come and go") {
+  const Topology machine = two_switches();
   CHECK(perf::topology_channels(machine, 1) == R"(channels: rings, and chains of trees, over the GPUs
   0        GPU 0 → GPU 1; NVLinks of its own
   1        GPU 1 → GPU 0; NVLinks of its own
@@ -113,6 +119,29 @@ nodes that trees join: channels 0, 2, …: 1-0 1-2
 channels 1, 3, …: 0-1 0-2
 )");
   CHECK(perf::topology_channels({{{-1, std::nullopt, Numa{}}}}, 2) == "");
-  const std::string drawn = perf::topology_svg(machine, "two", 1);
-  CHECK(drawn.find("violet: the hops of rings") != std::string::npos);
+}
+
+TEST_CASE("each channel that differs is drawn with its ring, its tree and its ports, in a row for every node") {
+  const Topology machine = two_switches();
+  for (const int nodes : {2, 3}) {
+    const std::string svg = perf::topology_svg(machine, "some", nodes);
+    const auto count = [&](std::string_view part) { return static_cast<int>(test::occurrences(svg, part)); };
+    CHECK(count(">channel ") == 2);
+    CHECK(count("<rect ") == 1 + 7 + 2 * nodes * 4);  // of each channel's rows two GPUs and two ports
+    CHECK(count(">mlx5_0<") == 2 * nodes);
+    CHECK(count(" H") >= 2 * (2 * nodes - 1));  // bands of trees: each GPU but the root has a parent
+    CHECK(count("stroke-width=\"2.5\"") == 2);  // roots
+  }
+  const std::string alone = perf::topology_svg(machine, "one", 1);
+  CHECK(test::contains(alone, ">channel 0<"));
+  CHECK_FALSE(test::contains(alone, ">mlx5_0<"));
+  CHECK(test::contains(perf::topology_svg(machine, "many", 100), "over 8 such nodes, the most that are drawn"));
+}
+
+TEST_CASE("channels that are alike are drawn once") {
+  Topology machine = two_switches();
+  for (topo::Part& part : machine.parts) {
+    if (auto* gpu = std::get_if<Gpu>(&part.is)) gpu->nvlinks[0].links = 4;
+  }
+  CHECK(test::contains(perf::topology_svg(machine, "one", 1), ">channels 0, 2<"));
 }

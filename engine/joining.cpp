@@ -68,11 +68,12 @@ std::string Joining::connect_down(const std::vector<std::string>& addresses) {
     bool all = wanted_[peer];
     for (size_t channel = 0; channel < channels_ && all; ++channel) {
       auto connected = backend_.worker->connect(addresses[peer], fmt::format("{} {}", own_, channel));
-      all = static_cast<bool>(connected);
+      const auto ready = connected ? (*connected)->ready() : Result<bool>(connected.error());
+      all = static_cast<bool>(ready);  // where there is no way, that is known at once
       if (all) {
         endpoint(channel, peer) = *std::move(connected);
       } else {
-        reasons_[peer] = connected.error().what;
+        reasons_[peer] = ready.error().what;
       }
     }
     if (all) possible[peer] = '1';

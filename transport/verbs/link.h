@@ -239,7 +239,6 @@ class Link final : private Detour::Receiver {
   void wait_for(uint8_t path);
   void probe(Path&);
   void probe_done(Path&);
-  void watch(Clock::time_point now);
 
   const std::string peer_;
   const Shape shape_;

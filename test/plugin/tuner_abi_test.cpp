@@ -264,6 +264,20 @@ TEST_CASE("a profile is asked like rules, and init says which of it are a commun
   CHECK(logged().back().text.starts_with("NET/gyre: tuner init: " + stale.path + ": nccl.version = \"0.0.1\": made by another gyre"));
 }
 
+TEST_CASE("a profile that only says what things cost leaves all to NCCL, and init says why") {
+  const Rim rim;
+  const WrittenRules file(R"({"links":{},"ranks":{},"machines":{}})");
+  void* context = rim.stale;
+  REQUIRE(ncclTunerPlugin_v6.init(&context, 1, 8, 1, keep_line, nullptr, nullptr) == ncclSuccess);
+  CHECK(logged().back().level == NCCL_LOG_INFO);
+  CHECK(logged().back().text == "NET/gyre: tuner: " + file.path +
+                                    " has no choices for NCCL, all are its own; gyre-perf crossovers --profile adds some to a profile");
+  TunerAnswer answer;
+  CHECK(ncclTunerPlugin_v6.getCollInfo(context, ncclFuncAllReduce, 8, 1, answer.table(), 7, 3, 0, &answer.channels) == ncclSuccess);
+  CHECK(answer.touched() == 0);
+  CHECK(ncclTunerPlugin_v6.finalize(context) == ncclSuccess);
+}
+
 TEST_CASE("nothing that NCCL asks a tuner ends a collective") {
   const Rim rim;
   TunerAnswer answer;

@@ -113,9 +113,17 @@ TEST_CASE("a profile is refused by another version of gyre, and taken by any mac
   CHECK(profile_error(foreign).empty());
 }
 
+TEST_CASE("a profile that only says what things cost has no choices, and what is no profile is an error") {
+  const auto costs = parse_tuner_profile(R"({"links":{},"ranks":{},"machines":{},"made_for":{"gyre":"0.0.1"}})", "profile.json");
+  REQUIRE(costs);
+  CHECK(costs->empty());
+  CHECK(profile_error(R"({"links":{},"ranks":{},"machines":{},"nccl":7})") == "profile.json: nccl = 7: must be an object");
+  for (const char* none : {"{}", R"({"nccI":{}})", R"({"links":{},"ranks":{}})", R"({"links":{},"machines":{}})"})
+    CHECK(profile_error(none) == "profile.json: nccl: is missing; gyre-perf crossovers --profile adds it");
+}
+
 TEST_CASE("a wrong thing in a profile is an error with its file, key and value") {
   CHECK(profile_error("{") == "profile.json: is not JSON");
-  CHECK(profile_error("{}") == "profile.json: nccl: is missing; gyre-perf crossovers --profile adds it");
   CHECK(profile_error(R"({"nccl":[]})") == "profile.json: nccl = []: must be an object");
   CHECK(profile_error(R"({"nccl":{}})") == "profile.json: nccl.version: is missing");
   CHECK(profile_error(R"({"nccl":{"version":1}})") == "profile.json: nccl.version = 1: must be a text");

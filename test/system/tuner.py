@@ -101,6 +101,15 @@ def a_profile_keeps_what_else_it_has():
     check(asked(profile, 3, 3, 8)["broadcast"] == "ring/ll", profile)
 
 
+def a_profile_of_tune_alone_leaves_all_to_nccl():
+    with tempfile.TemporaryDirectory() as folder:
+        profile = os.path.join(folder, "profile.json")
+        run("tune", "--collectives", "all_reduce", "--ranks", 2, "--transport", "shm", "-b", "64", "-e", "4K", "--rounds", 2, "-o", profile).passed()
+        with open(profile, encoding="utf-8") as file:
+            found = asked(file.read(), 8, 1, 8)
+    check(set(found.values()) == {"NCCL's own"}, f"{found}")
+
+
 def what_is_no_profile_is_left_as_it_is():
     with tempfile.NamedTemporaryFile("w+", suffix=".json") as file:
         for text, words in (("{", "is not JSON"), ("[]", "must be an object"), ('{"nccl": 1, "nccl": 2}', "stands twice")):
@@ -153,6 +162,7 @@ def what_cannot_be_asked_is_said_in_one_line():
 
 
 subjects([every_table_chooses_by_the_rules, predicted_choices_are_rules_as_they_are_written,
-          a_profiles_choices_change_at_its_thresholds_and_nowhere_else, a_profile_keeps_what_else_it_has, what_is_no_profile_is_left_as_it_is,
+          a_profiles_choices_change_at_its_thresholds_and_nowhere_else, a_profile_keeps_what_else_it_has,
+          a_profile_of_tune_alone_leaves_all_to_nccl, what_is_no_profile_is_left_as_it_is,
           a_profile_of_another_version_is_refused_with_the_reason, rules_for_others_are_not_this_communicators,
           prices_of_a_tuners_own_and_entries_that_it_forbids_are_choices, what_no_communicator_has_is_not_chosen, what_cannot_be_asked_is_said_in_one_line])

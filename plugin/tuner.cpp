@@ -42,7 +42,7 @@ std::string why_none(std::span<const TunerRule> rules, int64_t ranks, int64_t no
   if (!fills_nodes(ranks, nodes)) return "they are not as many on each node";
   const auto same = [&](const TunerRule& rule) { return rule.ranks_per_node == ranks / nodes; };
   if (std::none_of(rules.begin(), rules.end(), same)) return fmt::format("it has nothing for {} ranks on a node", ranks / nodes);
-  return fmt::format("with {} ranks on a node it has only other numbers of nodes", ranks / nodes);
+  return fmt::format("with {} ranks on a node it has choices only for other numbers of nodes", ranks / nodes);
 }
 
 const TunerRule* Tuner::choose(const TunerCall& call, const CostTable& table) const noexcept {

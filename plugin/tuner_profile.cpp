@@ -28,11 +28,11 @@ std::string right_choice(std::string_view wrong) {
   for (const std::string_view algorithm : tuner_algorithms)
     for (const std::string_view protocol : tuner_protocols) all.push_back(fmt::format("{}/{}", algorithm, protocol));
   const std::string_view near = nearest(wrong.substr(0, 40), std::vector<std::string_view>(all.begin(), all.end()));
-  return fmt::format("must be one of {}, a slash, and one of {}{}", fmt::join(tuner_algorithms, ", "), fmt::join(tuner_protocols, ", "),
-                     near.empty() ? "" : fmt::format("; perhaps {}", near));
+  return fmt::format("must be one of {}, a slash, and one of {}, or {} for its own choice{}", fmt::join(tuner_algorithms, ", "),
+                     fmt::join(tuner_protocols, ", "), tuner_nccls_own, near.empty() ? "" : fmt::format("; perhaps {}", near));
 }
 
-/// A collective's choice number i, as a rule of its first size and of what is chosen.
+/// A collective's choice number i, as a rule of its first size and of what is chosen; NCCL's own has no algorithm.
 Result<TunerRule> profile_choice(const JsonObject& choices, const std::string& collective, size_t i) {
   const auto& given = choices.value()[collective][i];
   if (!given.is_array() || given.size() != 2 || !given[0].is_number_unsigned() || !given[1].is_string())
@@ -41,6 +41,8 @@ Result<TunerRule> profile_choice(const JsonObject& choices, const std::string& c
   const size_t slash = std::min(word.find('/'), word.size());
   TunerRule rule;
   rule.least_bytes = given[0].get<uint64_t>();
+  rule.algorithm = rule.protocol = -1;
+  if (word == tuner_nccls_own) return rule;
   rule.algorithm = number_of(tuner_algorithms, word.substr(0, slash));
   rule.protocol = slash == word.size() ? -1 : number_of(tuner_protocols, word.substr(slash + 1));
   if (rule.algorithm < 0 || rule.protocol < 0) return choices.wrong(collective, i, right_choice(word));
@@ -51,11 +53,14 @@ Result<TunerRule> profile_choice(const JsonObject& choices, const std::string& c
 Status add_choices(const JsonObject& choices, const std::string& collective, TunerRule rule, std::vector<TunerRule>& rules) {
   const auto& list = choices.value()[collective];
   if (!list.is_array() || list.empty()) return choices.wrong(collective, "must be a list of choices");
+  TunerRule before;
   for (size_t i = 0; i < list.size(); ++i) {
     const TunerRule own = GYRE_TRY(profile_choice(choices, collective, i));
     if (i == 0 && own.least_bytes != 0) return choices.wrong(collective, i, "must begin at 0 bytes: it is the first");
-    if (i > 0 && own.least_bytes <= rules.back().least_bytes) return choices.wrong(collective, i, "must begin after the one before it");
-    if (i > 0) rules.back().most_bytes = own.least_bytes - 1;
+    if (i > 0 && own.least_bytes <= before.least_bytes) return choices.wrong(collective, i, "must begin after the one before it");
+    if (i > 0 && before.algorithm >= 0) rules.back().most_bytes = own.least_bytes - 1;
+    before = own;
+    if (own.algorithm < 0) continue;
     rule.least_bytes = own.least_bytes;
     rule.most_bytes = std::numeric_limits<uint64_t>::max();
     rule.algorithm = own.algorithm;
@@ -65,8 +70,18 @@ Status add_choices(const JsonObject& choices, const std::string& collective, Tun
   return {};
 }
 
+/// Of choices that were measured, how: for people.
+Status check_measured(const JsonObject& job, const JsonObject& choices) {
+  if (!job.value().contains("measured")) return {};
+  const JsonObject measured = GYRE_TRY(job.object("measured"));
+  for (const auto& [collective, ignored] : measured.value().items())
+    if (!choices.value().contains(collective)) return measured.wrong(collective, "has no choices");
+  return {};
+}
+
 Status add_job(const JsonObject& job, TunerRule rule, std::vector<TunerRule>& rules) {
   const JsonObject choices = GYRE_TRY(job.object("choices"));
+  GYRE_TRY(check_measured(job, choices));
   GYRE_TRY(choices.only({tuner_collectives.begin(), tuner_collectives.end()}));
   for (const auto& [collective, ignored] : choices.value().items()) {
     rule.collective = number_of(tuner_collectives, collective);
@@ -82,7 +97,7 @@ Result<Jobs> jobs_of(const JsonObject& section) {
   Jobs jobs;
   const auto given = GYRE_TRY(section.objects("jobs"));
   for (const JsonObject& job : given) {
-    GYRE_TRY(job.only({"ranks_per_node", "nodes", "choices"}));
+    GYRE_TRY(job.only({"ranks_per_node", "nodes", "choices", "measured"}));
     const int per_node = GYRE_TRY(job.whole("ranks_per_node"));
     const int nodes = GYRE_TRY(job.whole("nodes"));
     for (const auto& [key, number] : {std::pair{"ranks_per_node", per_node}, {"nodes", nodes}})

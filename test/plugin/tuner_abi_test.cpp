@@ -255,8 +255,8 @@ TEST_CASE("a profile is asked like rules, and init says which of it are a commun
   REQUIRE(init(8, 1) == ncclSuccess);
   CHECK(logged().back().level == NCCL_LOG_INFO);
   CHECK(logged().back().text == "NET/gyre: tuner: " + file.path +
-                                    " has no job of 8 ranks on 1 nodes, all choices are NCCL's: with 8 ranks on a node it has only other "
-                                    "numbers of nodes");
+                                    " has no job of 8 ranks on 1 nodes, all choices are NCCL's: with 8 ranks on a node it has choices "
+                                    "only for other numbers of nodes");
   CHECK(ask(8).touched() == 0);
   CHECK(ncclTunerPlugin_v6.finalize(context) == ncclSuccess);
   const WrittenRules stale(profile("0.0.1"));

@@ -62,6 +62,36 @@ TEST_CASE("a choice of a profile's holds from its number of bytes to where the n
   CHECK(rules_in(job(8, 2, "")).empty());
 }
 
+TEST_CASE("a choice of a profile's may be NCCL's own, anywhere in the list") {
+  const Tuner tuner(rules_in(job(8, 2, R"("all_reduce":[[0,"nccl"],[8,"tree/ll"],[16,"nccl"],[32,"nccl"],[64,"ring/ll"],[128,"nccl"]],
+    "reduce":[[0,"nccl"]])")),
+                    16, 2);
+  CHECK(tuner.rules() == 2);
+  for (const auto& [bytes, choice] : {std::pair{0, "NCCL's own"},
+                                      {7, "NCCL's own"},
+                                      {8, "0/0"},
+                                      {15, "0/0"},
+                                      {16, "NCCL's own"},
+                                      {63, "NCCL's own"},
+                                      {64, "1/0"},
+                                      {127, "1/0"},
+                                      {128, "NCCL's own"}})
+    CHECK(chosen(tuner, ncclFuncAllReduce, static_cast<uint64_t>(bytes)) == choice);
+  CHECK(chosen(tuner, ncclFuncReduce, 8) == "NCCL's own");
+  CHECK(error_of_choices(R"("reduce":[[0,"nccl"],[0,"tree/ll"]])").ends_with("[1] = [0,\"tree/ll\"]: must begin after the one before it"));
+}
+
+TEST_CASE("how choices were measured is for people, and of choices only") {
+  const auto measured = [](std::string_view how) {
+    return profile_error(
+        profile_of(fmt::format(R"({{"ranks_per_node":8,"nodes":2,"choices":{{"reduce":[[0,"ring/ll"]]}},"measured":{}}})", how)));
+  };
+  CHECK(measured("{}").empty());
+  CHECK(measured(R"({"reduce":{"command":"mpirun","anything":[7]}})").empty());
+  CHECK(measured("7") == "profile.json: nccl.jobs[0].measured = 7: must be an object");
+  CHECK(measured(R"({"reduce":{},"broadcast":{}})") == "profile.json: nccl.jobs[0].measured.broadcast = {}: has no choices");
+}
+
 TEST_CASE("each collective of a profile's is NCCL's of that name") {
   const auto rules = rules_in(job(8, 1, R"("all_reduce":[[0,"tree/ll"]],"all_gather":[[0,"ring/ll"]],"reduce_scatter":[[0,"pat/simple"]],
     "broadcast":[[0,"ring/ll128"]],"reduce":[[0,"nvls/simple"]])"));
@@ -95,9 +125,10 @@ TEST_CASE("a communicator's job in a profile has its ranks per node, and the mos
         {TunerRule::any, TunerRule::any, "they are not as many on each node"},
         {16, 1, "it has nothing for 16 ranks on a node"},
         {3, 3, "it has nothing for 1 ranks on a node"},
-        {4, 1, "with 4 ranks on a node it has only other numbers of nodes"},
-        {8, 2, "with 4 ranks on a node it has only other numbers of nodes"},
-        {4, 2, "with 2 ranks on a node it has only other numbers of nodes"}}) {  // what is known of one node says nothing of a network
+        {4, 1, "with 4 ranks on a node it has choices only for other numbers of nodes"},
+        {8, 2, "with 4 ranks on a node it has choices only for other numbers of nodes"},
+        {4, 2, "with 2 ranks on a node it has choices only for other numbers of nodes"}}) {  // what is known of one node says nothing of a
+                                                                                             // network
     INFO(ranks << " ranks on " << nodes << " nodes");
     CHECK(Tuner(rules, ranks, nodes).rules() == 0);
     CHECK(why_none(rules, ranks, nodes) == why);
@@ -166,7 +197,8 @@ TEST_CASE("a wrong choice in a profile is an error with its place in the list") 
   CHECK(error_of(R"([[0,"ring/ll"],[8,"tree/ll"],[8,"ring/ll"]])") == "[2] = [8,\"ring/ll\"]: must begin after the one before it");
   CHECK(error_of(R"([[0,"ring/ll"],[0,"tree/ll"]])") == "[1] = [0,\"tree/ll\"]: must begin after the one before it");
   const std::string words =
-      "must be one of tree, ring, collnet_direct, collnet_chain, nvls, nvls_tree, pat, a slash, and one of ll, ll128, simple";
+      "must be one of tree, ring, collnet_direct, collnet_chain, nvls, nvls_tree, pat, a slash, and one of ll, ll128, simple, or nccl for "
+      "its own choice";
   CHECK(error_of(R"([[0,"rng/ll"]])") == "[0] = [0,\"rng/ll\"]: " + words + "; perhaps ring/ll");
   CHECK(error_of(R"([[0,"ring/ll12"]])") == "[0] = [0,\"ring/ll12\"]: " + words + "; perhaps ring/ll128");
   CHECK(error_of(R"([[0,"ring"]])").starts_with("[0] = [0,\"ring\"]: " + words));

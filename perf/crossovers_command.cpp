@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "perf/commands.h"
 #include "perf/nccl_choices.h"
+#include "perf/profile.h"
 #include "perf/report_json.h"
 #include "topo/nccl/crossovers.h"
 #include "topo/nccl/published.h"
@@ -66,26 +67,15 @@ void print_pairs(const Predictions& by) {
     print_pair(by, {Algorithm::tree, protocol}, {Algorithm::ring, protocol});
 }
 
-// Jobs of such a machine with other numbers of ranks on a node stay.
-void keep_others(const ordered_json& profile, ordered_json& section, int ranks_per_node) {
-  const ordered_json before = profile.contains("nccl") ? profile["nccl"] : ordered_json();
-  const auto same = [&](const char* key) { return before.is_object() && before.contains(key) && before[key] == section[key]; };
-  if (!same("machine") || !same("version") || !before.contains("jobs") || !before["jobs"].is_array()) return;
-  for (const ordered_json& job : before["jobs"]) {
-    const bool other = job.is_object() && job.contains("ranks_per_node") && job["ranks_per_node"] != ranks_per_node;
-    if (other) section["jobs"].push_back(job);
-  }
-}
-
-Status write_profile(const CrossoversCommand& command, const nccl::ModelConstants& constants, const nccl::Machine& machine,
-                     const nccl::Job& job) {
+Status put_into_profile(const CrossoversCommand& command, const nccl::ModelConstants& constants, const nccl::Machine& machine,
+                        const nccl::Job& job) {
   auto profile = GYRE_TRY(read_profile(command.profile));
+  const ordered_json before = GYRE_TRY(nccl_section(profile, command.profile));
   const std::string date = about_run(command.command_line)["date"];
   ordered_json section = GYRE_TRY(tuner_section(constants, machine, job, {command.machine, date, command.command_line}));
-  keep_others(profile, section, job.ranks / job.nodes);
+  keep_jobs(before, section, job.ranks / job.nodes);
   profile["nccl"] = std::move(section);
-  const auto typed = ordered_json::error_handler_t::replace;  // what was typed may be no UTF-8
-  return replace_file(command.profile, profile.dump(1, ' ', false, typed) + "\n");
+  return write_profile(command.profile, profile);
 }
 
 Status show(const CrossoversCommand& command) {
@@ -101,7 +91,7 @@ Status show(const CrossoversCommand& command) {
   const nccl::Model model = GYRE_TRY(nccl::Model::of(constants, machine, job));
   const nccl::PublishedModel published(constants.published, machine, job);
   if (!command.rules.empty()) GYRE_TRY(write_file("--rules", command.rules, tuner_rules(model, job)));
-  if (!command.profile.empty()) GYRE_TRY(write_profile(command, constants, machine, job));
+  if (!command.profile.empty()) GYRE_TRY(put_into_profile(command, constants, machine, job));
   fmt::print(
       "# {} ranks on {} node{} of {}: the best of NCCL's rings and trees by gyre's prices, and by NCCL {}'s own defaults as published\n",
       job.ranks, job.nodes, job.nodes == 1 ? "" : "s", command.machine, constants.published.release);

@@ -9,7 +9,7 @@
 #include "base/version.h"
 #include "perf/commands.h"
 #include "perf/fit.h"
-#include "perf/nccl_choices.h"
+#include "perf/profile.h"
 #include "perf/report_json.h"
 #include "topo/constants.h"
 

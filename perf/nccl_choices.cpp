@@ -2,14 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <limits>
 #include <utility>
 #include <vector>
 
-#include "base/file.h"
 #include "base/version.h"
-#include "topo/json_text.h"
 #include "topo/nccl/crossovers.h"
 
 namespace gyre::perf {
@@ -76,18 +73,6 @@ Result<ordered_json> tuner_section(const nccl::ModelConstants& constants, const 
                       {"date", from.date},
                       {"origin", fmt::format("{}: rings and trees as gyre prices them, predicted, not measured on GPUs", from.command)},
                       {"jobs", jobs}};
-}
-
-Result<ordered_json> read_profile(const std::string& file) {
-  constexpr size_t most_bytes = 1 << 20;  // as the tuner takes it
-  std::error_code unknown;
-  if (!std::filesystem::exists(file, unknown)) return ordered_json::object();
-  const auto text = read_file(file, most_bytes);
-  if (!text) return Error{Code::invalid_argument, fmt::format("{}: {}", file, text.error().what)};
-  if (text->empty()) return ordered_json::object();
-  if (!GYRE_TRY(topo::parse_json(*text, file)).is_object())
-    return Error{Code::invalid_argument, fmt::format("{}: must be an object", file)};
-  return ordered_json::parse(*text);
 }
 
 }  // namespace gyre::perf

@@ -19,7 +19,4 @@ struct ChoicesOrigin {
 Result<nlohmann::ordered_json> tuner_section(const topo::nccl::ModelConstants&, const topo::nccl::Machine&, const topo::nccl::Job&,
                                              const ChoicesOrigin&);
 
-/// A profile with all that it has, in its order; one that does not exist has nothing. Error: it is none.
-Result<nlohmann::ordered_json> read_profile(const std::string& file);
-
 }  // namespace gyre::perf

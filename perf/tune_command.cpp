@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "perf/commands.h"
-#include "perf/nccl_choices.h"
+#include "perf/profile.h"
 
 namespace gyre::perf {
 

@@ -113,7 +113,7 @@ struct Config {
              "File for the net plugin's counters, as JSON, and as Prometheus text in FILE.prom; %h: host, %p: process; without %p, .PID is "
              "added."};
   Word tuner_file{"GYRE_TUNER_FILE", "",
-                  "What NCCL chooses by: a profile of gyre-perf crossovers, or rules, in the CSV of NVIDIA's example tuner."};
+                  "What NCCL chooses by: a profile of gyre-perf tune_nccl or crossovers, or rules, in the CSV of NVIDIA's example tuner."};
   Number stats_seconds{"GYRE_STATS_SECONDS", 0, "Seconds between two writings of GYRE_STATS; 0: at the end only.", {}, 0, 86400};
   Word fallback{"GYRE_FALLBACK",
                 "none",

@@ -27,6 +27,7 @@ Subcommand add_measure(CLI::App&);
 Subcommand add_fit(CLI::App&);
 Subcommand add_regret(CLI::App&);
 Subcommand add_tune(CLI::App&);
+Subcommand add_tune_nccl(CLI::App&);
 Subcommand add_model(CLI::App&);
 Subcommand add_explain(CLI::App&);
 Subcommand add_crossovers(CLI::App&);

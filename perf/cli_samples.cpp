@@ -64,6 +64,34 @@ Subcommand add_tune(CLI::App& app) {
           }};
 }
 
+Subcommand add_tune_nccl(CLI::App& app) {
+  const auto command = std::make_shared<TuneNcclCommand>();
+  CLI::App* sub = app.add_subcommand(
+      "tune_nccl", "Time NCCL's algorithms and protocols by your nccl-tests, and put the best into a profile, for NCCL's tuner");
+  sub->add_option("--profile", command->profile, "Put the choices into this profile, for GYRE_TUNER_FILE")->required();
+  sub->add_option("--ranks-per-node", command->ranks_per_node, "Ranks that the command starts on each node")
+      ->required()
+      ->check(CLI::Range(1, 1 << 10));
+  sub->add_option("--nodes", command->nodes, "Nodes that it starts them on (1)")->check(CLI::Range(1, 1 << 14));
+  sub->add_option("--rounds", command->rounds, "Times that each is measured, all in turn (5)")->check(CLI::Range(2, 1000));
+  sub->add_option("--timeout", command->timeout_s, "Seconds after which a run is ended, and what it ran is left out (600)")
+      ->check(CLI::Range(1, 1 << 20));
+  sub->add_option_function<std::string>(
+         "--collective", [command](const std::string& given) { command->collective = read_collective("--collective", given); },
+         "What the command runs (as its words say: all_reduce_perf)")
+      ->type_name("NAME");
+  sub->add_option(
+         "command", command->words,
+         "Behind --: nccl-tests' all_reduce_perf or another, with its launcher. NCCL_ALGO and NCCL_PROTO are set for it; where a "
+         "launcher leaves them behind (Open MPI between hosts), write {env} before the program, in whose place come env and what it "
+         "sets: mpirun -np 16 {env} ./all_reduce_perf -b 8 -e 1G -f 2")
+      ->required();
+  return {sub, [command](const Invocation& given) {
+            command->command_line = given.command_line;
+            return tune_nccl(*command);
+          }};
+}
+
 Subcommand add_regret(CLI::App& app) {
   const auto command = std::make_shared<RegretCommand>();
   CLI::App* sub = app.add_subcommand("regret", "Compare what is chosen with the best of the samples");

@@ -90,6 +90,18 @@ struct TuneCommand {
 /// Measures this host and fits its constants: what measure, fit and regret do, one after the other.
 int tune(const TuneCommand&, const Config&);
 
+struct TuneNcclCommand {
+  std::string profile;
+  int ranks_per_node = 1, nodes = 1;
+  std::optional<Collective> collective;  ///< --collective; none: as the command's words say
+  int rounds = 5;
+  int timeout_s = 600;             ///< of one run
+  std::vector<std::string> words;  ///< of the command, which prints what nccl-tests prints
+  std::string command_line;
+};
+/// Times NCCL's algorithms and protocols by a user's nccl-tests, and puts the best into a profile, for NCCL's tuner.
+int tune_nccl(const TuneNcclCommand&);
+
 struct RegretCommand {
   std::vector<std::string> samples;
   std::string constants;  ///< empty: those compiled in

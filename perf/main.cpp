@@ -38,7 +38,7 @@ int main(int argc, char** argv) {
   std::vector<perf::Subcommand> subcommands = perf::add_sweeps(app);
   for (const auto add :
        {perf::add_plan, perf::add_model, perf::add_explain, perf::add_crossovers, perf::add_measure, perf::add_fit, perf::add_regret,
-        perf::add_tune, perf::add_compare, perf::add_report, perf::add_topo, perf::add_net, perf::add_tuner}) {
+        perf::add_tune, perf::add_tune_nccl, perf::add_compare, perf::add_report, perf::add_topo, perf::add_net, perf::add_tuner}) {
     subcommands.push_back(add(app));
   }
   app.require_subcommand(0, 1);

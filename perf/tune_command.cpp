@@ -35,7 +35,8 @@ int tune(const TuneCommand& command, const Config& config) {
   if (const int code = regret({{samples}, command.file, "", command.command_line}, config); code != 0) return code;
   fmt::print(
       "\nWith GYRE_CONSTANTS={0} auto chooses by it among what goes by messages.\n"
-      "`gyre-perf crossovers --machine M --nodes N --profile {0}` adds what NCCL's tuner chooses by, for GYRE_TUNER_FILE.\n",
+      "What NCCL's tuner chooses by (GYRE_TUNER_FILE) is added by `gyre-perf tune_nccl --profile {0} ...`, measured with your nccl-tests,\n"
+      "or by `gyre-perf crossovers --machine M --nodes N --profile {0}`, predicted.\n",
       command.file);
   return 0;
 }

@@ -30,20 +30,12 @@ constexpr std::array<std::pair<const char*, ncclFunc_t>, 5> collectives{{{"all_r
 // As dear as can be: whatever a tuner makes cheaper is its choice.
 constexpr float untouched = 1e9F;
 
-bool has(ncclFunc_t collective, int algorithm, int protocol) {
-  const bool simple = protocol == NCCL_PROTO_SIMPLE;
-  if (algorithm == NCCL_ALGO_RING) return true;
-  if (collective == ncclFuncAllReduce) return algorithm == NCCL_ALGO_TREE || (simple && algorithm != NCCL_ALGO_PAT);
-  if (collective == ncclFuncBroadcast || collective == ncclFuncReduce) return false;
-  return simple && (algorithm == NCCL_ALGO_PAT || algorithm == NCCL_ALGO_NVLS || algorithm == NCCL_ALGO_COLLNET_DIRECT);
-}
-
-/// What NCCL 2.28 has for a collective on a machine with everything: NVLink SHARP, and a network that reduces.
+/// Of a machine with everything that NCCL has.
 TunerCosts costs_of(ncclFunc_t collective) {
   TunerCosts costs{};
   for (int a = 0; a < NCCL_NUM_ALGORITHMS; ++a)
     for (int p = 0; p < NCCL_NUM_PROTOCOLS; ++p)
-      costs[static_cast<size_t>(a)][static_cast<size_t>(p)] = has(collective, a, p) ? untouched : NCCL_ALGO_PROTO_IGNORE;
+      costs[static_cast<size_t>(a)][static_cast<size_t>(p)] = plugin::nccl_has(collective, a, p) ? untouched : NCCL_ALGO_PROTO_IGNORE;
   return costs;
 }
 

@@ -22,7 +22,8 @@ void log_rules(const std::string& file, std::span<const TunerRule> rules, size_t
   if (file.empty())
     log::info("tuner: no GYRE_TUNER_FILE, all choices are NCCL's");
   else if (rules.empty())
-    log::info("tuner: {} has no choices for NCCL, all are its own; gyre-perf crossovers --profile adds some to a profile", file);
+    log::info("tuner: {} has no choices for NCCL, all are its own; gyre-perf tune_nccl or crossovers --profile adds some to a profile",
+              file);
   else if (ranks == TunerRule::any)
     log::info("tuner: {} of {} rules in {} are for any number of ranks, others can't be told by this NCCL", own, rules.size(), file);
   else if (profile && own == 0)

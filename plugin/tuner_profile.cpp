@@ -126,13 +126,13 @@ Result<std::vector<TunerRule>> parse_tuner_profile(std::string_view text, std::s
   const JsonObject all(whole, file, "");
   if (!whole.contains("nccl")) {
     if (says_what_things_cost(whole)) return std::vector<TunerRule>{};
-    return all.wrong("nccl", "is missing; gyre-perf crossovers --profile adds it");
+    return all.wrong("nccl", "is missing; gyre-perf tune_nccl or crossovers --profile adds it");
   }
   const JsonObject section = GYRE_TRY(all.object("nccl"));
   const std::string made_by = GYRE_TRY(section.word("version"));
   if (made_by != version)
-    return section.wrong("version",
-                         fmt::format("made by another gyre, and this is {}; gyre-perf crossovers --profile makes it anew", version));
+    return section.wrong(
+        "version", fmt::format("made by another gyre, and this is {}; gyre-perf tune_nccl or crossovers --profile makes it anew", version));
   GYRE_TRY(section.only({"machine", "version", "date", "origin", "jobs"}));
   for (const char* key : {"machine", "date", "origin"}) GYRE_TRY(section.word(key));
   const Jobs jobs = GYRE_TRY(jobs_of(section));

@@ -14,4 +14,13 @@ inline constexpr std::array<std::string_view, NCCL_NUM_PROTOCOLS> tuner_protocol
 /// In place of an algorithm and protocol: NCCL's own choice.
 inline constexpr std::string_view tuner_nccls_own = "nccl";
 
+/// What NCCL 2.28 has for a collective, on a machine with everything: NVLink SHARP, and a network that reduces.
+constexpr bool nccl_has(ncclFunc_t collective, int algorithm, int protocol) {
+  const bool simple = protocol == NCCL_PROTO_SIMPLE;
+  if (algorithm == NCCL_ALGO_RING) return true;
+  if (collective == ncclFuncAllReduce) return algorithm == NCCL_ALGO_TREE || (simple && algorithm != NCCL_ALGO_PAT);
+  if (collective == ncclFuncBroadcast || collective == ncclFuncReduce) return false;
+  return simple && (algorithm == NCCL_ALGO_PAT || algorithm == NCCL_ALGO_NVLS || algorithm == NCCL_ALGO_COLLNET_DIRECT);
+}
+
 }  // namespace gyre::plugin

@@ -138,7 +138,7 @@ TEST_CASE("a communicator's job in a profile has its ranks per node, and the mos
 TEST_CASE("a profile is refused by another version of gyre, and taken by any machine") {
   CHECK(profile_error(profile_of("", "0.0.1")) ==
         fmt::format("profile.json: nccl.version = \"0.0.1\": made by another gyre, and this is {}; "
-                    "gyre-perf crossovers --profile makes it anew",
+                    "gyre-perf tune_nccl or crossovers --profile makes it anew",
                     version));
   const std::string foreign = R"({"made_for":{"processor":"abacus","processors":1,"gyre":"0.0.1"},)" + profile_of("").substr(1);
   CHECK(profile_error(foreign).empty());
@@ -150,7 +150,7 @@ TEST_CASE("a profile that only says what things cost has no choices, and what is
   CHECK(costs->empty());
   CHECK(profile_error(R"({"links":{},"ranks":{},"machines":{},"nccl":7})") == "profile.json: nccl = 7: must be an object");
   for (const char* none : {"{}", R"({"nccI":{}})", R"({"links":{},"ranks":{}})", R"({"links":{},"machines":{}})"})
-    CHECK(profile_error(none) == "profile.json: nccl: is missing; gyre-perf crossovers --profile adds it");
+    CHECK(profile_error(none) == "profile.json: nccl: is missing; gyre-perf tune_nccl or crossovers --profile adds it");
 }
 
 TEST_CASE("a wrong thing in a profile is an error with its file, key and value") {

@@ -1,0 +1,128 @@
+#include "perf/nccl_tests_output.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <vector>
+
+#include "base/text.h"
+
+namespace gyre::perf {
+namespace {
+
+using Words = std::vector<std::string_view>;
+
+Words words_of(std::string_view line) {
+  Words words;
+  for (size_t begin = 0; (begin = line.find_first_not_of(" \t\r", begin)) != line.npos;) {
+    const size_t end = std::min(line.find_first_of(" \t\r", begin), line.size());
+    words.push_back(line.substr(begin, end - begin));
+    begin = end;
+  }
+  return words;
+}
+
+/// Of one way of each row, out of place or in place. Before 2.13 wrong results were not counted: "error" was the largest difference, and
+/// the program failed where that was too large.
+struct TimeColumns {
+  size_t time = 0;
+  std::optional<size_t> wrong;
+};
+
+/// None: the line does not name columns.
+std::vector<TimeColumns> columns_named(const Words& names) {
+  std::vector<TimeColumns> all;
+  if (names.empty() || names.front() != "size") return all;
+  constexpr size_t to_wrong = 3;  // time, algbw, busbw, #wrong
+  for (size_t i = 0; i + to_wrong < names.size(); ++i) {
+    if (names[i] != "time") continue;
+    const bool counted = names[i + to_wrong] == "#wrong";
+    all.push_back({i, counted ? std::optional(i + to_wrong) : std::nullopt});
+  }
+  return all;
+}
+
+std::optional<double> decimal(std::string_view word) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  if (error != std::errc() || end != word.data() + word.size()) return std::nullopt;
+  return value;
+}
+
+Error unread(uint64_t bytes, const char* column, std::string_view value) {
+  return {Code::invalid_argument, fmt::format("its row of {} bytes has '{}' as {}", bytes, value.substr(0, 40), column)};
+}
+
+/// The mean time of a row's ways; nothing: it has none.
+Result<std::optional<double>> row_us(const Words& row, uint64_t bytes, const std::vector<TimeColumns>& columns) {
+  double sum = 0;
+  int ways = 0;
+  for (const auto& [time, wrong] : columns) {
+    if (time >= row.size() || row[time] == "N/A") continue;
+    const auto us = decimal(row[time]);
+    if (!us || !(*us > 0)) return unread(bytes, "time", row[time]);
+    sum += *us;
+    ++ways;
+    if (!wrong) continue;
+    if (*wrong >= row.size()) return unread(bytes, "#wrong", "");
+    if (row[*wrong] != "N/A" && decimal(row[*wrong]) != 0.0)
+      return Error{Code::internal, fmt::format("wrong results: #wrong of {} bytes is {}", bytes, row[*wrong].substr(0, 40))};
+  }
+  return ways == 0 ? std::optional<double>() : sum / ways;
+}
+
+/// The next line; the text is what follows it.
+std::string_view taken_line(std::string_view& text) {
+  const size_t end = std::min(text.find('\n'), text.size());
+  const std::string_view line = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return line;
+}
+
+}  // namespace
+
+Result<std::map<uint64_t, double>> nccl_tests_times(std::string_view output) {
+  std::map<uint64_t, double> means;
+  std::map<uint64_t, int> rows;
+  std::vector<TimeColumns> columns;
+  while (!output.empty()) {
+    const std::string_view line = taken_line(output);
+    const bool comment = line.starts_with('#');
+    const Words words = words_of(line.substr(comment ? 1 : 0));
+    if (comment) {
+      if (auto named = columns_named(words); !named.empty()) columns = std::move(named);
+      if (line.find(" Out of bounds values : ") != line.npos && words.size() > 5 && words[5] != "0" && words[5] != "N/A")
+        return Error{Code::internal, fmt::format("wrong results: {} values out of bounds", words[5].substr(0, 40))};
+      continue;
+    }
+    const auto bytes = words.size() > 3 ? parse_number(words.front()) : std::nullopt;
+    if (columns.empty() || !bytes || *bytes == 0) continue;  // of 0: there are fewer elements than ranks
+    const auto us = GYRE_TRY(row_us(words, *bytes, columns));
+    if (!us) continue;
+    double& mean = means[*bytes];
+    mean += (*us - mean) / ++rows[*bytes];
+  }
+  if (means.empty())
+    return Error{Code::invalid_argument, "it printed no table of nccl-tests': a line '# size count type ...' and rows under it"};
+  return means;
+}
+
+// "#  Rank  3 Group  0 Pid  1234 on host1 device  3 [0000:0f:00] NVIDIA H100 80GB HBM3"
+NcclTestsRanks nccl_tests_ranks(std::string_view output) {
+  NcclTestsRanks ranks;
+  while (!output.empty()) {
+    const std::string_view line = taken_line(output);
+    const Words words = words_of(line);
+    if (words.size() < 4 || words[0] != "#" || words[1] != "Rank") continue;
+    constexpr uint64_t most = 1 << 20;
+    const auto rank = parse_number(words[2]);
+    if (rank && *rank < most) ranks.count = std::max(ranks.count, static_cast<int>(*rank) + 1);
+    const size_t place = line.find("] ");
+    if (ranks.device.empty() && place != line.npos) ranks.device = line.substr(place + 2);
+  }
+  return ranks;
+}
+
+}  // namespace gyre::perf

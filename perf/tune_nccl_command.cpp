@@ -1,0 +1,117 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "base/processor.h"
+#include "base/version.h"
+#include "perf/commands.h"
+#include "perf/nccl_forced.h"
+#include "perf/nccl_trial.h"
+#include "perf/profile.h"
+#include "perf/report_json.h"
+#include "topo/nccl/model.h"
+
+namespace gyre::perf {
+namespace {
+
+using nlohmann::ordered_json;
+
+/// Those whose benchmark, such as all_reduce_perf, is among a command's words, or among those of a word for a shell.
+std::set<Collective> benchmarked(const std::vector<std::string>& command) {
+  std::set<Collective> found;
+  const std::string line = fmt::format("{}", fmt::join(command, " "));
+  for (size_t begin = 0; begin < line.size();) {
+    const size_t end = std::min(line.find_first_of(" \t\n;", begin), line.size());
+    const std::string word = line.substr(begin, end - begin);
+    const std::string program = word.substr(word.find_last_of('/') + 1);  // npos and 1 are 0
+    for (const Collective collective : topo::nccl::collectives)
+      if (program == name(collective) || program.starts_with(fmt::format("{}_perf", name(collective)))) found.insert(collective);
+    begin = end + 1;
+  }
+  return found;
+}
+
+Result<Collective> collective_of(const TuneNcclCommand& command) {
+  const auto& known = topo::nccl::collectives;
+  std::vector<std::string_view> names(known.size());
+  std::ranges::transform(known, names.begin(), [](Collective each) { return name(each); });
+  if (command.collective) {
+    if (std::ranges::find(known, *command.collective) != known.end()) return *command.collective;
+    return Error{Code::invalid_argument,
+                 fmt::format("--collective {}: NCCL asks a tuner only for {}", name(*command.collective), fmt::join(names, ", "))};
+  }
+  const std::set<Collective> found = benchmarked(command.words);
+  if (found.size() == 1) return *found.begin();
+  return Error{Code::invalid_argument, fmt::format("the command names {} of {}, with _perf behind it: --collective says which it runs",
+                                                   found.empty() ? "none" : "more than one", fmt::join(names, ", "))};
+}
+
+/// Where a profile can be written, so that hours are not measured in vain.
+Status check_place(const std::string& file) {
+  std::error_code error;
+  const std::filesystem::path folder = std::filesystem::absolute(file, error).parent_path();
+  if (file.empty() || std::filesystem::is_directory(file, error) || !std::filesystem::is_directory(folder, error))
+    return Error{Code::invalid_argument, fmt::format("--profile {}: is no file, nor can be one", file)};
+  return {};
+}
+
+void print_sizes(const std::vector<SizeChoice>& sizes) {
+  fmt::print("#\n# {:>12}  {:>13}  {:>10}  {:<22}  {:>11}  {:>6}  {}\n", "size", "NCCL's own", "spread", "best forced", "its time", "ratio",
+             "choice");
+  fmt::print("# {:>12}  {:>13}  {:>10}  {:<22}  {:>11}\n", "(B)", "(us)", "(us)", "", "(us)");
+  for (const SizeChoice& size : sizes)
+    fmt::print("  {:>12}  {:>13.2f}  {:>10.2f}  {:<22}  {:>11.2f}  {:>6.3f}  {}\n", size.bytes, size.own_us, size.own_spread, size.best,
+               size.best_us, size.best_us / size.own_us, size.chosen == nccls_own ? "NCCL's own" : size.chosen);
+}
+
+ordered_json new_section(const std::string& machine, const std::string& date) {
+  return {{"machine", machine},
+          {"version", version},
+          {"date", date},
+          {"origin", "measured: the jobs say how"},
+          {"jobs", ordered_json::array()}};
+}
+
+Status put_into_profile(const TuneNcclCommand& command, Collective collective, const Thresholds& thresholds, const NcclTimes& times) {
+  auto profile = GYRE_TRY(read_profile(command.profile));  // anew: others may have written meanwhile
+  ordered_json section = GYRE_TRY(nccl_section(profile, command.profile));
+  const std::string machine = times.device.empty() ? processors_of_host().model : times.device;
+  const std::string date = about_run("")["date"];
+  if (section.is_null()) section = new_section(machine, date);
+  ordered_json choices = ordered_json::array();
+  for (const auto& [from, choice] : thresholds) choices.push_back(ordered_json::array({from, choice}));
+  const ordered_json how{{"machine", machine}, {"nccl", times.version},           {"gyre", version},
+                         {"date", date},       {"command", command.command_line}, {"rounds", command.rounds}};
+  put_measured(section, {command.ranks_per_node, command.nodes, std::string(name(collective)), choices, how});
+  profile["nccl"] = std::move(section);
+  return write_profile(command.profile, profile);
+}
+
+Status measure_choices(const TuneNcclCommand& command) {
+  const Collective collective = GYRE_TRY(collective_of(command));
+  GYRE_TRY(check_place(command.profile));
+  const auto profile = GYRE_TRY(read_profile(command.profile));
+  const ordered_json before = GYRE_TRY(nccl_section(profile, command.profile));
+  if (before.is_null() && profile.contains("nccl"))
+    fmt::print("# {}: its \"nccl\" is another version's, and begins anew\n", command.profile);
+  const NcclTimes times = GYRE_TRY(time_nccl(
+      {collective, command.ranks_per_node * command.nodes, command.rounds, std::chrono::seconds(command.timeout_s), command.words}));
+  const std::vector<SizeChoice> sizes = choose_by_times(times.us);
+  print_sizes(sizes);
+  GYRE_TRY(put_into_profile(command, collective, thresholds_of(sizes), times));
+  fmt::print("#\n# NCCL's tuner chooses by it with GYRE_TUNER_FILE={}, in jobs of {} ranks on each of {} node{}\n", command.profile,
+             command.ranks_per_node, command.nodes, command.nodes == 1 ? "" : "s");
+  return {};
+}
+
+}  // namespace
+
+int tune_nccl(const TuneNcclCommand& command) {
+  const Status status = measure_choices(command);
+  return status ? 0 : complain(status.error());
+}
+
+}  // namespace gyre::perf

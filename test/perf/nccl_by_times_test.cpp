@@ -1,0 +1,66 @@
+#include "perf/nccl_by_times.h"
+
+#include "perf/nccl_forced.h"
+#include "test/catch.h"
+
+using namespace gyre;
+using namespace gyre::perf;
+
+namespace {
+
+const std::string own(nccls_own);
+
+std::vector<std::string> chosen(const std::map<std::string, RoundTimes>& times) {
+  std::vector<std::string> all;
+  for (const SizeChoice& size : choose_by_times(times)) all.push_back(size.chosen);
+  return all;
+}
+
+Thresholds thresholds(const std::vector<std::pair<uint64_t, std::string>>& chosen) {
+  std::vector<SizeChoice> sizes;
+  for (const auto& [bytes, choice] : chosen) sizes.push_back({bytes, 1, 0, "", 1, choice});
+  return thresholds_of(sizes);
+}
+
+}  // namespace
+
+TEST_CASE("NCCL's own choice stands where none is faster by more than the rounds differ") {
+  CHECK(chosen({{own, {{8, {10, 11, 12}}}}, {"ring/ll", {{8, {8, 8, 8}}}}}) == std::vector<std::string>{"ring/ll"});
+  CHECK(chosen({{own, {{8, {10, 11, 12}}}}, {"ring/ll", {{8, {9, 9, 9}}}}}) == std::vector{own});   // by as much
+  CHECK(chosen({{own, {{8, {11, 11, 11}}}}, {"ring/ll", {{8, {8, 8, 12}}}}}) == std::vector{own});  // its own rounds differ
+  CHECK(chosen({{own, {{8, {11, 11, 11}}}}, {"ring/ll", {{8, {12, 12, 12}}}}}) == std::vector{own});
+  CHECK(chosen({{own, {{8, {10, 10, 10, 50}}}}, {"ring/ll", {{8, {2, 2, 2, 2}}}}}) == std::vector{own});
+}
+
+TEST_CASE("the least median is chosen of those that are faster, by size, and sizes that one lacks are others'") {
+  const auto sizes = choose_by_times({{own, {{8, {10, 12}}, {16, {20, 21}}, {32, {40, 40}}}},
+                                      {"tree/ll", {{8, {5, 6}}, {16, {15, 15}}, {32, {39, 39.5}}}},
+                                      {"ring/ll", {{8, {7, 7}}, {16, {12, 12}}, {32, {41, 41}}}},
+                                      {"nvls/simple", {{16, {1}}, {32, {30, 31}}, {64, {1, 1}}}}});
+  REQUIRE(sizes.size() == 3);
+  CHECK(sizes[0].bytes == 8);
+  CHECK(sizes[0].own_us == 11);
+  CHECK(sizes[0].own_spread == 2);
+  CHECK(sizes[0].best == "tree/ll");
+  CHECK(sizes[0].best_us == 5.5);
+  CHECK(sizes[0].chosen == "tree/ll");
+  CHECK(sizes[1].chosen == "ring/ll");  // nvls ran in one round only
+  CHECK(sizes[2].chosen == "nvls/simple");
+}
+
+TEST_CASE("a choice stays from one size to the next where another is no faster than the rounds differ") {
+  CHECK(chosen({{own, {{8, {20, 20}}, {16, {20, 20}}, {32, {20, 20}}}},
+                {"tree/ll", {{8, {5, 6}}, {16, {9, 10}}, {32, {9, 10}}}},
+                {"ring/ll", {{8, {7, 7}}, {16, {9, 9}}, {32, {8, 8}}}}}) == std::vector<std::string>{"tree/ll", "tree/ll", "ring/ll"});
+}
+
+TEST_CASE("choices change in the geometric middle of two sizes, and hold for sizes that were measured") {
+  CHECK(thresholds({{8, "ring/ll"}, {16, "ring/ll"}, {32, "tree/ll"}, {64, own}, {128, "ring/simple"}}) ==
+        Thresholds{{0, "ring/ll"}, {23, "tree/ll"}, {46, own}, {91, "ring/simple"}, {129, own}});
+  CHECK(thresholds({{2, "ring/ll"}, {8, "tree/ll"}}) == Thresholds{{0, "ring/ll"}, {4, "tree/ll"}, {9, own}});
+  CHECK(thresholds({{8, "ring/ll"}, {9, "tree/ll"}}) == Thresholds{{0, "ring/ll"}, {9, "tree/ll"}, {10, own}});
+  CHECK(thresholds({{uint64_t{1} << 40, own}, {uint64_t{1} << 42, "ring/simple"}}) ==
+        Thresholds{{0, own}, {uint64_t{1} << 41, "ring/simple"}, {(uint64_t{1} << 42) + 1, own}});
+  CHECK(thresholds({{1024, "ring/ll"}}) == Thresholds{{0, own}, {1024, "ring/ll"}, {1025, own}});
+  CHECK(thresholds({{8, own}, {16, own}}) == Thresholds{{0, own}});
+}

@@ -1,0 +1,86 @@
+#include "perf/nccl_tests_output.h"
+
+#include "test/catch.h"
+
+using namespace gyre;
+using namespace gyre::perf;
+
+namespace {
+
+using Times = std::map<uint64_t, double>;
+
+constexpr const char* header =
+    "# nccl-tests version 2.17.6 nccl-headers=22807 nccl-library=22807\n"
+    "# Collective test starting: all_reduce_perf\n"
+    "# nThread 1 nGpus 1 minBytes 8 maxBytes 32 step: 2(factor) warmup iters: 1 iters: 20 agg iters: 1 validation: 1 graph: 0\n"
+    "#\n# Using devices\n"
+    "#  Rank  0 Group  0 Pid 204199 on  node1 device  0 [0009:01:00] NVIDIA GH200 120GB\n"
+    "#  Rank  1 Group  0 Pid 204200 on  node2 device  0 [0009:01:00] NVIDIA GH200 120GB\n"
+    "#\n"
+    "#                                                              out-of-place                       in-place          \n"
+    "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong\n"
+    "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)       \n";
+constexpr const char* footer = "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 0.5\n#\n";
+
+Times times_of(const std::string& output) {
+  const auto times = nccl_tests_times(output);
+  INFO((times ? "" : times.error().what));
+  REQUIRE(times);
+  return *times;
+}
+std::string times_error(const std::string& output) {
+  const auto times = nccl_tests_times(output);
+  return times ? "" : times.error().what;
+}
+
+}  // namespace
+
+TEST_CASE("nccl-tests' table is read: the mean of both ways, and of all rows of a size") {
+  const std::string rows =
+      "           8             2     float     sum      -1    10.00    0.00    0.00      0    12.00    0.00    0.00      0\n"
+      "host1:17:17 [0] NCCL WARN something\n"
+      "          16             4     float     sum      -1    13.5    0.00    0.00    N/A    1.4e+03    0.00    0.00    N/A\r\n"
+      "           8             4      half     sum      -1    20.00    0.00    0.00      0    22.00    0.00    0.00      0\n"
+      "           0             0     float     sum      -1     0.23    0.00    0.00      0     0.23    0.00    0.00      0\n"
+      "          32             8     float     sum      -1    15.00    0.00    0.00      0      N/A     N/A     N/A    N/A\n";
+  CHECK(times_of(header + rows + footer) == Times{{8, 16}, {16, 706.75}, {32, 15}});
+}
+
+TEST_CASE("the columns of other versions of nccl-tests, and gyre-perf's, are found by their names") {
+  CHECK(times_of("#       size         count    type     time   algbw   busbw  error     time   algbw   busbw  error\n"
+                 "          32             4   float    10.00    0.00    0.00  0e+00     20.0    0.00    0.00  4e-07\n") ==
+        Times{{32, 15}});
+  CHECK(times_of("#         size        count      type  redop  root       time   algbw   busbw #wrong      time   algbw   busbw #wrong  "
+                 "predicted  error  algorithm\n"
+                 "            32            8     float    sum    -1       2.00    0.15    0.15      0      4.00    0.14    0.14      0  "
+                 "     0.21    -1%  one_shot\n") == Times{{32, 3}});
+}
+
+TEST_CASE("wrong results, and what is no table, are errors that say what was seen") {
+  const std::string start = header;
+  CHECK(times_error(start + "  8  2  float  sum  -1  10.00  0.00  0.00  0  12.00  0.00  0.00  3\n") ==
+        "wrong results: #wrong of 8 bytes is 3");
+  CHECK(times_error(start + "  8  2  float  sum  -1  10.00  0.00  0.00  1e+06  12.00  0.00  0.00  0\n") ==
+        "wrong results: #wrong of 8 bytes is 1e+06");
+  CHECK(times_error(start + "  8  2  float  sum  -1  10.00  0.00  0.00  0  12.00  0.00  0.00  0\n# Out of bounds values : 3 FAILED\n") ==
+        "wrong results: 3 values out of bounds");
+  CHECK(times_error(start + "  8  2  float  sum  -1  10.00  0.00  0.00\n") == "its row of 8 bytes has '' as #wrong");
+  CHECK(times_error(start + "  8  2  float  sum  -1  ten  0.00  0.00  0\n") == "its row of 8 bytes has 'ten' as time");
+  CHECK(times_error(start + "  8  2  float  sum  -1  0.00  0.00  0.00  0\n") == "its row of 8 bytes has '0.00' as time");
+  const std::string none = "it printed no table of nccl-tests': a line '# size count type ...' and rows under it";
+  CHECK(times_error(start + footer) == none);
+  CHECK(times_error("") == none);
+  CHECK(times_error("  8  2  float  sum  -1  10.00  0.00  0.00  0  12.00  0.00  0.00  0\n") == none);
+}
+
+TEST_CASE("the ranks of nccl-tests are counted by their numbers, and its first device is named") {
+  const NcclTestsRanks ranks = nccl_tests_ranks(header);
+  CHECK(ranks.count == 2);
+  CHECK(ranks.device == "NVIDIA GH200 120GB");
+  const NcclTestsRanks alone =  // two that do not know of each other, of a version with another line
+      nccl_tests_ranks(
+          "#   Rank  0 Pid  123 on host device  0 [0x07] Tesla V100\n#   Rank  0 Pid  124 on host device  0 [0x07] Tesla V100\n");
+  CHECK(alone.count == 1);
+  CHECK(alone.device == "Tesla V100");
+  CHECK(nccl_tests_ranks("# nThread 1\n# Rank\n").count == 0);
+}

@@ -1,0 +1,212 @@
+#!/usr/bin/env python3
+"""gyre-perf tune_nccl: what is measured with an nccl-tests command becomes what gyre's tuner chooses by. The command is a script that plays
+all_reduce_perf, whose times are known, or gyre-perf itself, whose tables are nccl-tests'. Gyre's plugin lies beside gyre-perf's folder."""
+import json
+import os
+import re
+import signal
+import stat
+import sys
+import tempfile
+
+from system import Skipped, await_that, check, perf, processes, run, start, subjects
+
+PLUGIN = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(sys.argv[1]))), "plugin", "libnccl-net-gyre.so")
+OWN = {8: 10, 1024: 12, 65536: 40, 1048576: 300}
+HEADER = "#  size  count  type  redop  root  time  algbw  busbw #wrong  time  algbw  busbw #wrong"
+REFUSED = "echo 'no algorithm/protocol available for function AllReduce' >&2; echo -------- >&2; exit 3"
+
+
+def table(times, wrong=0):
+    rows = [f"{size} {size // 4} float sum -1 {us - 1} 0 0 0 {us + 1} 0 0 {wrong}" for size, us in times.items()]
+    return "\n".join(f"echo '{line}'" for line in [HEADER, *rows])
+
+
+def ran(choice):
+    algorithm, protocol = choice.upper().split("/")
+    return f"echo 'host:1:1 [0] NCCL INFO AllReduce: 8 Bytes -> Algo {algorithm} proto {protocol} channel{{Lo..Hi}}={{0..0}}'"
+
+
+class Played:
+    """A folder with all_reduce_perf, which does what is said by choice, "/" being NCCL's own, and a profile."""
+
+    def __init__(self, does, ranks=16):
+        self._folder = tempfile.TemporaryDirectory()
+        self.profile = os.path.join(self._folder.name, "profile.json")
+        self.calls = os.path.join(self._folder.name, "calls")
+        self.program = os.path.join(self._folder.name, "all_reduce_perf")
+        cases = "\n".join(f"{choice})\n{script}\n;;" for choice, script in does.items())
+        with open(self.program, "w", encoding="utf-8") as file:
+            file.write(f"""#!/bin/sh
+echo "$NCCL_ALGO/$NCCL_PROTO $NCCL_DEBUG $NCCL_DEBUG_SUBSYS $NCCL_TUNER_PLUGIN ${{GYRE_TUNER_FILE-none}} $*" >> {self.calls}
+echo '#  Rank  {ranks - 1} Group  0 Pid 7 on host device  7 [0000:0f:00] NVIDIA Abacus'
+echo 'NCCL version 2.28.9+cuda13.0'
+case "$NCCL_ALGO/$NCCL_PROTO" in
+{cases}
+*) {REFUSED};;
+esac
+""")
+        os.chmod(self.program, stat.S_IRWXU)
+
+    def command(self, *words, flags=(), per_node=8):
+        return ["tune_nccl", "--profile", self.profile, "--ranks-per-node", per_node, "--nodes", 2, "--rounds", 2, *flags, "--",
+                *(words or [self.program, "-b", "8", "-e", "1M"])]
+
+    def tuned(self, *words, flags=(), env=None):
+        return run(*self.command(*words, flags=flags), env=env)
+
+    def written(self):
+        with open(self.profile, encoding="utf-8") as file:
+            return json.load(file)
+
+    def write(self, profile):
+        with open(self.profile, "w", encoding="utf-8") as file:
+            json.dump(profile, file)
+
+    def job(self, ranks_per_node=8, nodes=2):
+        return next(job for job in self.written()["nccl"]["jobs"] if (job["ranks_per_node"], job["nodes"]) == (ranks_per_node, nodes))
+
+
+def usual():
+    """Small calls are faster by the tree, large ones by NVLink SHARP; in between nothing is faster."""
+    return {"/": table(OWN), "tree/ll": table({8: 7, 1024: 8, 65536: 41, 1048576: 900}),
+            "ring/simple": table({8: 30, 1024: 31, 65536: 42, 1048576: 310}), "nvls/simple": table({8: 20, 1024: 21, 65536: 40, 1048576: 150})}
+
+
+THRESHOLDS = [[0, "tree/ll"], [8192, "nccl"], [262144, "nvls/simple"], [1048577, "nccl"]]
+
+
+def chosen(profile, size, ranks=16, nodes=2):
+    """By gyre's tuner, for an all-reduce."""
+    if not os.path.exists(PLUGIN):
+        raise Skipped("built without a network")
+    asked = run("tuner", PLUGIN, "--ranks", ranks, "--nodes", nodes, "-b", size, "-e", size, env={"GYRE_TUNER_FILE": profile}).passed()
+    return re.search(r"^ +all_reduce +\d+ +(NCCL's own|\w+/\w+) ", asked.out, re.M)[1]
+
+
+def what_is_faster_is_what_the_tuner_chooses():
+    played = Played(usual())
+    done = played.tuned(env={"GYRE_TUNER_FILE": "/nowhere", "NCCL_ALGO": "ring", "NCCL_DEBUG": "TRACE"}).passed()
+    check(re.search(r"^ +1024 +12\.00 +0\.00 +tree/ll +8\.00 +0\.667 +tree/ll$", done.out, re.M), done.story())
+    check(re.search(r"^ +65536 +40\.00 .* NCCL's own$", done.out, re.M) and played.profile in done.out, done.story())
+    job = played.job()
+    check(job["choices"] == {"all_reduce": THRESHOLDS}, f"{job}")
+    how = job["measured"]["all_reduce"]
+    check(how["machine"] == "NVIDIA Abacus" and how["nccl"] == "2.28.9+cuda13.0" and how["rounds"] == 2, f"{how}")
+    check(how["gyre"] and re.fullmatch(r"\d{4}-\d\d-\d\dT.*Z", how["date"]) and played.program in how["command"], f"{how}")
+    for size, choice in ((4, "tree/ll"), (8191, "tree/ll"), (8192, "NCCL's own"), (262143, "NCCL's own"), (262144, "nvls/simple"), (1048577, "NCCL's own")):
+        check(chosen(played.profile, size) == choice, f"{size} bytes: not {choice}")
+    check(chosen(played.profile, 8, ranks=8) == "NCCL's own", "chosen for a job of another size")
+
+
+def runs_are_in_turn_and_without_a_tuner():
+    played = Played(usual())
+    played.tuned(env={"GYRE_TUNER_FILE": "/nowhere", "NCCL_ALGO": "ring", "NCCL_DEBUG": "TRACE"}).passed()
+    with open(played.calls, encoding="utf-8") as file:
+        calls = file.read().splitlines()
+    looked, timed = calls[:11], calls[11:]
+    check(looked[0] == "/ INFO TUNING none none -b 8 -e 1M" and all(" INFO TUNING none none " in call for call in looked), f"{looked}")
+    round_of = [f"{choice} WARN  none none -b 8 -e 1M" for choice in ("/", "tree/ll", "ring/simple", "nvls/simple")]
+    check(timed == round_of * 2, f"{timed}")
+
+
+def variables_reach_ranks_behind_a_launcher_that_leaves_them():
+    played = Played(usual())
+    path = f"PATH={os.environ['PATH']}"
+    done = played.tuned("env", "-i", path, "{env}", played.program).passed()
+    check(played.job()["choices"]["all_reduce"] == THRESHOLDS, done.story())
+    behind = Played({"/": table(OWN)})
+    done = behind.tuned("env", "-i", path, behind.program).passed()
+    check("{env} before the program" in done.out and behind.job()["choices"]["all_reduce"] == [[0, "nccl"]], done.story())
+
+
+def what_fails_hangs_is_wrong_or_runs_as_another_is_left_out_with_the_reason():
+    fast = {size: 2 for size in OWN}
+    played = Played({"/": f"{ran('ring/ll')}\n{table(OWN)}", "ring/ll": f"{ran('ring/ll')}\n{table(OWN)}", "tree/ll": f"sleep 1000\n{table(fast)}",
+                     "tree/simple": table(fast, wrong=7),
+                     "tree/ll128": "echo 'h:1:2 [0] enqueue.cc:9 NCCL WARN Error : no algorithm'; echo '  Exit code: 3' >&2; exit 3",
+                     "nvls/simple": f"{ran('ring/simple')}\n{table(fast)}", "ring/ll128": "echo nothing"})
+    done = played.tuned(flags=["--timeout", 3]).passed()
+    for choice, reason in (("tree/ll", "did not end within 3 s"), ("tree/simple", "wrong results: #wrong of 8 bytes is 7"),
+                           ("nvls/simple", "NCCL ran ring/simple in its place"), ("ring/ll128", "it printed no table of nccl-tests'"),
+                           ("tree/ll128", "exit code 3: Error : no algorithm"),
+                           ("collnet_chain/simple", "exit code 3: no algorithm/protocol available for function AllReduce")):
+        check(f"# {choice} is left out: {reason}" in done.out, done.story())
+    check("does not say what it runs" not in done.out, done.story())
+    check(played.job()["choices"] == {"all_reduce": [[0, "nccl"]]}, f"{played.job()}")
+    check(chosen(played.profile, 8) == "NCCL's own", "chosen all the same")
+
+
+def where_nothing_runs_nothing_is_written():
+    for does, words in (({}, "with NCCL's own choice: exit code 3: no algorithm"), ({"/": table(OWN)}, "nothing ran but NCCL's own choice"),
+                        ({"/": "echo nothing", "ring/ll": table(OWN)}, "with NCCL's own choice: it printed no table of nccl-tests'")):
+        played = Played(does)
+        played.tuned().complains(words)
+        check(not os.path.exists(played.profile), "written")
+    played = Played(usual(), ranks=8)
+    played.tuned().complains("with NCCL's own choice: 8 ranks ran, not 16")
+
+
+def the_rest_of_a_profile_stays_and_measured_choices_outlive_predictions():
+    played = Played(usual())
+    run("crossovers", "--nodes", 2, "--profile", played.profile).passed()
+    before = {"links": {"b": 1.25}, **played.written()}
+    played.write(before)
+    played.tuned().passed()
+    job, predicted = played.job(), before["nccl"]["jobs"][1]
+    check(job["choices"] == {**predicted["choices"], "all_reduce": THRESHOLDS} and list(job["measured"]) == ["all_reduce"], f"{job}")
+    check(played.written() == {**before, "nccl": {**before["nccl"], "jobs": [before["nccl"]["jobs"][0], job]}}, f"{played.written()}")
+    run("crossovers", "--nodes", 4, "--machine", "pcie_4090", "--profile", played.profile).passed()
+    after = played.job()
+    check(after["choices"]["all_reduce"] == THRESHOLDS and after["measured"] == job["measured"], f"{after}")
+    check(after["choices"]["reduce"] != predicted["choices"]["reduce"], "not predicted anew")
+    stale = played.written()
+    stale["nccl"]["version"] = "0.0.1"
+    played.write(stale)
+    done = played.tuned().passed()
+    check("begins anew" in done.out and len(played.written()["nccl"]["jobs"]) == 1 and played.written()["links"] == {"b": 1.25}, done.story())
+    check(chosen(played.profile, 8) == "tree/ll", f"{played.written()}")
+
+
+def tables_of_gyre_perf_are_read_too():
+    played = Played({})
+    done = run(*played.command(perf(), "broadcast", "-b", 8, "-e", 64, "-n", 2, "-w", 1)).passed()
+    check(re.findall(r"^ +(\d+) ", done.out, re.M) == ["8", "16", "32", "64"], done.story())
+    check(list(played.job()["choices"]) == ["broadcast"] and played.job()["measured"]["broadcast"]["nccl"] == "unknown", f"{played.job()}")
+
+
+def what_is_wrong_is_said_before_anything_runs():
+    played = Played(usual())
+    played.tuned("mpirun", "./train.py").complains("names none of all_reduce, .*--collective says")
+    played.tuned("sh", "-c", "./all_reduce_perf; ./reduce_perf").complains("names more than one of")
+    played.tuned(flags=["--collective", "alltoall"]).complains("--collective alltoall: NCCL asks a tuner only for all_reduce, ")
+    played.tuned(flags=["--collective", "all_red"]).complains("did you mean all_reduce")
+    played.tuned(flags=["--rounds", 1]).complains("--rounds")
+    played.tuned("/nowhere/all_reduce_perf").complains("/nowhere/all_reduce_perf: No such file")
+    run("tune_nccl", "--profile", played.profile, "--ranks-per-node", 8).complains("command")
+    for place in ("/nowhere/profile.json", os.path.dirname(played.profile), ""):
+        run("tune_nccl", "--profile", place, "--ranks-per-node", 8, "--", played.program).complains(f"--profile {place}: ")
+    played.write({"nccl": {**json.loads('{"machine": "m", "date": "", "origin": "", "jobs": [7]}'), "version": version()}})
+    played.tuned().complains(r"nccl.jobs\[0\] = 7: must be an object")
+    check(not os.path.exists(played.calls), "something ran")
+
+
+def version():
+    return run("--version").passed().out.split()[1]
+
+
+def a_signal_ends_the_command_too():
+    played = Played({"/": "sleep 1000"})
+    tuning = start(*played.command())
+    await_that(lambda: os.path.exists(played.calls), "nothing was started")
+    await_that(lambda: len(tuning.session()) > 2, "no sleep")
+    tuning.send(signal.SIGTERM)
+    tuning.wait()
+    check(tuning.code == -signal.SIGTERM, tuning.story())
+    await_that(lambda: not tuning.session(), lambda: f"left: {tuning.session()} of {len(processes())}")
+
+
+subjects([what_is_faster_is_what_the_tuner_chooses, runs_are_in_turn_and_without_a_tuner, variables_reach_ranks_behind_a_launcher_that_leaves_them,
+          what_fails_hangs_is_wrong_or_runs_as_another_is_left_out_with_the_reason, where_nothing_runs_nothing_is_written,
+          the_rest_of_a_profile_stays_and_measured_choices_outlive_predictions, tables_of_gyre_perf_are_read_too,
+          what_is_wrong_is_said_before_anything_runs, a_signal_ends_the_command_too])

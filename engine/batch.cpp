@@ -36,7 +36,8 @@ std::optional<Error> Batch::refuse(std::span<const Transfer> transfers) const {
                    fmt::format("exchange: transfer {} ({} rank {}): {}", i, sends(t) ? "to" : "from", t.peer, what)};
     };
     if (t.peer < 0 || static_cast<size_t>(t.peer) >= fifos_.size()) return wrong(fmt::format("there are {} ranks", fifos_.size()));
-    if (t.peer != rank_ && fifos_[static_cast<size_t>(t.peer)] == nullptr) return wrong("this rank is not joined with it");
+    if (t.peer != rank_ && fifos_[static_cast<size_t>(t.peer)] == nullptr)
+      return Error{Code::remote, wrong("this rank is not joined with it").what};
     if (static_cast<size_t>(t.type) >= data_type_count) return wrong(fmt::format("there is no type {}", static_cast<int>(t.type)));
     const size_t element = size_of(t.type);
     if (t.count > most_bytes / element) return wrong(fmt::format("{} are more than {} bytes", what_of(t.count, t.type), most_bytes));

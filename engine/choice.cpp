@@ -77,7 +77,8 @@ Result<Choice> by_price(const Circumstances& c, const Call& call, topo::Profiles
   const std::string wanted = topo::text({call.collective, c.ranks, 1, call.root, {}, must_be_ordered(c, call)});
   std::string why;
   for (const topo::Candidate& candidate : priced.candidates) {
-    if (!c.missing.empty() && candidate.refused.starts_with(candidate.family)) why += "; " + candidate.refused;
+    const bool by_relays = candidate.refused.starts_with(candidate.family) || candidate.refused.starts_with("links differ");
+    if (!c.missing.empty() && by_relays && why.find(candidate.refused) == std::string::npos) why += "; " + candidate.refused;
   }
   for (const auto& [name, reason] : excluded) why += fmt::format("; {}: {}", name.substr(0, name.find(':')), reason);
   return Error{Code::invalid_usage, fmt::format("no algorithm has {}{}", wanted, why)};

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/hash.h"
+#include "base/log.h"
 #include "engine/combine.h"
 #include "topo/constants.h"
 
@@ -108,7 +109,7 @@ Status Communicator::run(const Call& call, const void* input, void* output, Time
 Status Communicator::exchange(std::span<const Transfer> transfers, TimeLimit limit) {
   if (!in_flight_.empty()) return wait(GYRE_TRY(start(transfers, limit)));
   if (broken_) return *broken_;
-  if (auto refusal = batch_.refuse(transfers)) return *std::move(refusal);
+  if (auto refusal = batch_.refuse(transfers)) return refused(*std::move(refusal));
   batch_.bind(transfers, calls_, limited(limit));
   return run(batch_);
 }
@@ -124,7 +125,7 @@ Result<Request> Communicator::start(const Call& call, const void* input, void* o
 
 Result<Request> Communicator::start(std::span<const Transfer> transfers, TimeLimit limit) {
   if (auto error = broken()) return *std::move(error);
-  if (auto refusal = batch_.refuse(transfers)) return *std::move(refusal);
+  if (auto refusal = batch_.refuse(transfers)) return refused(*std::move(refusal));
   return start(Operation{nullptr, {calls_, 0, 0, nullptr}, {}, {transfers.begin(), transfers.end()}, limited(limit)});
 }
 
@@ -142,7 +143,13 @@ Result<Request> Communicator::begin(Operation next) {
 
 Status Communicator::only_on_gpus(bool reached) {
   const topo::Constants constants = GYRE_TRY(topo::constants_for_here(*given_.constants));
-  planner_.only_on_gpus(GYRE_TRY(constants.machine(reached ? "gpu" : "gpu_pinned")));
+  const char* const machine = reached ? "gpu" : "gpu_pinned";
+  auto costs = constants.machine(machine);
+  if (!costs) {  // a file of who has no GPU
+    log::info("GYRE_CONSTANTS={}: no machine {}, whose constants are those compiled in", *given_.constants, machine);
+    costs = GYRE_TRY(topo::default_constants()).machine(machine);
+  }
+  planner_.only_on_gpus(GYRE_TRY(std::move(costs)));
   return {};
 }
 
@@ -205,6 +212,12 @@ Status Communicator::wait(Request request) {
 }
 
 void Communicator::abort(std::string_view why) { bootstrap_->fail({Code::remote, fmt::format("aborted: {}", why)}); }
+
+// A group that is not wrong by itself has partners, which wait for us.
+Error Communicator::refused(Error group) {
+  if (group.code == Code::remote) fail(group);
+  return group;
+}
 
 // Ranks that do not refuse it wait for us in vain and must learn so; all may refuse it, each for its own reason, and go on.
 Error Communicator::refused(uint64_t number, Error why) {

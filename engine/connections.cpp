@@ -118,7 +118,7 @@ Result<Connections> connect_ranks(Bootstrap& bootstrap, const Config& config, co
       bootstrap.fail(error);
       return error;
     }
-    log::warn("{}; others pass on what they send each other", error.what);
+    log::warn("{}; in collectives others pass on what they send each other", error.what);
   }
   say(own, connections.transports);
   return connections;

@@ -18,7 +18,7 @@ namespace gyre::engine {
 
 struct Connections {
   std::vector<Backend> backends;
-  std::vector<std::vector<transport::Fifo*>> fifos;  ///< [channel][peer]; null for this rank itself
+  std::vector<std::vector<transport::Fifo*>> fifos;  ///< [channel][peer]; null for this rank itself, and where nothing joins it
   std::vector<std::string> transports;               ///< [peer]: the backend's name; empty: of this rank itself, or none joins it
   schedule::RankPairs missing;                       ///< ranks that nothing joins, each pair once; the same list on all ranks
   std::vector<bool> near;                            ///< [peer]: on this rank's host, as this rank is itself

@@ -14,8 +14,8 @@ namespace gyre::engine {
 
 class DeviceMemory {
  public:
-  /// Called by all ranks, with a communicator that has planned nothing, and from now on plans for GPUs. Where all ranks reach each other, it plans for long messages from
-  /// now on, unless it was told how long they are to be.
+  /// Called by all ranks, with a communicator that has planned nothing, and from now on plans for GPUs. Where all ranks reach each other,
+  /// it plans for long messages from now on, unless it was told how long they are to be.
   static Result<DeviceMemory> open(Communicator&, kernels::Gpu&);
 
   /// Messages to and from this rank stay on GPUs.

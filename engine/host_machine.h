@@ -14,7 +14,7 @@ namespace gyre::engine {
 
 class HostMachine {
  public:
-  /// `fifos`: of the channel, by peer rank, null for this rank itself.
+  /// `fifos`: of the channel, by peer rank, null for this rank itself, and who is not joined with it.
   HostMachine(Rank rank, uint32_t channel, uint32_t strand, std::vector<transport::Fifo*> fifos, Away away);
 
   /// Prepares a run. `word` travels with every message and must arrive with every message. `scratch`: Plan::scratch_bytes().

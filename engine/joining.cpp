@@ -19,7 +19,6 @@ Joining::Joining(transport::Bootstrap& bootstrap, const Config& config, std::vec
       ranks_(static_cast<size_t>(bootstrap.size())),
       own_(static_cast<size_t>(bootstrap.rank())),
       channels_(connected_channels(config)),
-      deadline_(Clock::now() + std::chrono::seconds(*config.timeout)),
       wanted_(std::move(wanted)),
       ports_(ports),
       reasons_(ranks_) {}
@@ -30,6 +29,7 @@ Result<Backend> Joining::run(const transport::Device& device, const transport::S
   if (std::find(wanted_.begin(), wanted_.end(), true) != wanted_.end()) GYRE_TRY(open(device, slots));
   const auto addresses = GYRE_TRY(bootstrap_.all_gather(backend_.listener ? backend_.listener->address() : ""));
   const auto attempts = GYRE_TRY(bootstrap_.all_gather(connect_down(addresses)));
+  deadline_ = Clock::now() + std::chrono::seconds(*config_.timeout);  // to try may have blocked as long: others that did wait for us
   while (!settled(attempts) && Clock::now() < deadline_) {
     GYRE_TRY(accept());
     if (const Error* failure = bootstrap_.failure()) return *failure;

@@ -11,7 +11,7 @@ namespace gyre::engine {
 
 class Machines final : public Work {
  public:
-  /// `fifos`: [channel][peer], null for this rank itself.
+  /// `fifos`: [channel][peer], null for this rank itself, and who is not joined with it.
   Machines(Rank rank, std::vector<std::vector<transport::Fifo*>> fifos, Away away)
       : rank_(rank), fifos_(std::move(fifos)), away_(away), kept_(fifos_.size()) {}
   /// Groups that run between the collectives; it must outlive this. Told of when a collective waits.

@@ -91,7 +91,7 @@ class Planner {
   topo::Profiles profiles_;
   DirectForms forms_;
   std::map<std::string, std::shared_ptr<const Proven>, std::less<>> schedules_;  // by family and shape; kept, since machines know them
-  Excluded unfit_;                                                               // that ranks in the order of hosts can't run
+  Excluded unfit_;                                                               // in the order of hosts, or by relays
   std::vector<std::shared_ptr<Planned>> plans_;                                  // the latest first
   std::vector<std::string> said_;                                                // that another algorithm runs than was named
 };

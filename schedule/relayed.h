@@ -1,6 +1,5 @@
 // Schedules where some ranks do not reach each other: others pass their messages on.
 #pragma once
-#include <span>
 #include <utility>
 #include <vector>
 

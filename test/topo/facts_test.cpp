@@ -170,9 +170,9 @@ TEST_CASE("chained_tree: a node's bytes come and go once each way, or twice half
     CHECK(walk.critical <= 2 * (2 * floor_log2(nodes) + local - 1));
     for (int node = 0; node < nodes; ++node) {
       const auto out = [&, l = local](const test::Sent& m) { return m.from / l == node && m.to / l != node; };
-      const auto inside = [&, l = local](const test::Sent& m) { return m.from / l == node && m.to / l == node; };
-      CHECK(walk.sent(out) <= 4);                                          // two chunks of a leaf once, of an inner node three times
-      CHECK(walk.sent(inside) == static_cast<uint32_t>(4 * (local - 1)));  // two chunks up and down
+      const auto staying = [&, l = local](const test::Sent& m) { return m.from / l == node && m.to / l == node; };
+      CHECK(walk.sent(out) <= 4);                                           // two chunks of a leaf once, of an inner node three times
+      CHECK(walk.sent(staying) == static_cast<uint32_t>(4 * (local - 1)));  // two chunks up and down
     }
     for (const Collective way : {Collective::broadcast, Collective::reduce}) {
       const Schedule schedule = fused("chained_tree", way, local * nodes, {local, nodes}, local / 2);

@@ -8,7 +8,7 @@ using namespace gyre::perf;
 
 namespace {
 
-const std::string own(nccls_own);
+const std::string nccl_chooses(nccls_own);
 
 std::vector<std::string> chosen(const std::map<std::string, RoundTimes>& times) {
   std::vector<std::string> all;
@@ -25,15 +25,16 @@ Thresholds thresholds(const std::vector<std::pair<uint64_t, std::string>>& chose
 }  // namespace
 
 TEST_CASE("NCCL's own choice stands where none is faster by more than the rounds differ") {
-  CHECK(chosen({{own, {{8, {10, 11, 12}}}}, {"ring/ll", {{8, {8, 8, 8}}}}}) == std::vector<std::string>{"ring/ll"});
-  CHECK(chosen({{own, {{8, {10, 11, 12}}}}, {"ring/ll", {{8, {9, 9, 9}}}}}) == std::vector{own});   // by as much
-  CHECK(chosen({{own, {{8, {11, 11, 11}}}}, {"ring/ll", {{8, {8, 8, 12}}}}}) == std::vector{own});  // its own rounds differ
-  CHECK(chosen({{own, {{8, {11, 11, 11}}}}, {"ring/ll", {{8, {12, 12, 12}}}}}) == std::vector{own});
-  CHECK(chosen({{own, {{8, {10, 10, 10, 50}}}}, {"ring/ll", {{8, {2, 2, 2, 2}}}}}) == std::vector{own});
+  CHECK(chosen({{nccl_chooses, {{8, {10, 11, 12}}}}, {"ring/ll", {{8, {8, 8, 8}}}}}) == std::vector<std::string>{"ring/ll"});
+  CHECK(chosen({{nccl_chooses, {{8, {10, 11, 12}}}}, {"ring/ll", {{8, {9, 9, 9}}}}}) == std::vector{nccl_chooses});  // by as much
+  CHECK(chosen({{nccl_chooses, {{8, {11, 11, 11}}}}, {"ring/ll", {{8, {8, 8, 12}}}}}) ==
+        std::vector{nccl_chooses});  // its own rounds differ
+  CHECK(chosen({{nccl_chooses, {{8, {11, 11, 11}}}}, {"ring/ll", {{8, {12, 12, 12}}}}}) == std::vector{nccl_chooses});
+  CHECK(chosen({{nccl_chooses, {{8, {10, 10, 10, 50}}}}, {"ring/ll", {{8, {2, 2, 2, 2}}}}}) == std::vector{nccl_chooses});
 }
 
 TEST_CASE("the least median is chosen of those that are faster, by size, and sizes that one lacks are others'") {
-  const auto sizes = choose_by_times({{own, {{8, {10, 12}}, {16, {20, 21}}, {32, {40, 40}}}},
+  const auto sizes = choose_by_times({{nccl_chooses, {{8, {10, 12}}, {16, {20, 21}}, {32, {40, 40}}}},
                                       {"tree/ll", {{8, {5, 6}}, {16, {15, 15}}, {32, {39, 39.5}}}},
                                       {"ring/ll", {{8, {7, 7}}, {16, {12, 12}}, {32, {41, 41}}}},
                                       {"nvls/simple", {{16, {1}}, {32, {30, 31}}, {64, {1, 1}}}}});
@@ -49,18 +50,18 @@ TEST_CASE("the least median is chosen of those that are faster, by size, and siz
 }
 
 TEST_CASE("a choice stays from one size to the next where another is no faster than the rounds differ") {
-  CHECK(chosen({{own, {{8, {20, 20}}, {16, {20, 20}}, {32, {20, 20}}}},
+  CHECK(chosen({{nccl_chooses, {{8, {20, 20}}, {16, {20, 20}}, {32, {20, 20}}}},
                 {"tree/ll", {{8, {5, 6}}, {16, {9, 10}}, {32, {9, 10}}}},
                 {"ring/ll", {{8, {7, 7}}, {16, {9, 9}}, {32, {8, 8}}}}}) == std::vector<std::string>{"tree/ll", "tree/ll", "ring/ll"});
 }
 
 TEST_CASE("choices change in the geometric middle of two sizes, and hold for sizes that were measured") {
-  CHECK(thresholds({{8, "ring/ll"}, {16, "ring/ll"}, {32, "tree/ll"}, {64, own}, {128, "ring/simple"}}) ==
-        Thresholds{{0, "ring/ll"}, {23, "tree/ll"}, {46, own}, {91, "ring/simple"}, {129, own}});
-  CHECK(thresholds({{2, "ring/ll"}, {8, "tree/ll"}}) == Thresholds{{0, "ring/ll"}, {4, "tree/ll"}, {9, own}});
-  CHECK(thresholds({{8, "ring/ll"}, {9, "tree/ll"}}) == Thresholds{{0, "ring/ll"}, {9, "tree/ll"}, {10, own}});
-  CHECK(thresholds({{uint64_t{1} << 40, own}, {uint64_t{1} << 42, "ring/simple"}}) ==
-        Thresholds{{0, own}, {uint64_t{1} << 41, "ring/simple"}, {(uint64_t{1} << 42) + 1, own}});
-  CHECK(thresholds({{1024, "ring/ll"}}) == Thresholds{{0, own}, {1024, "ring/ll"}, {1025, own}});
-  CHECK(thresholds({{8, own}, {16, own}}) == Thresholds{{0, own}});
+  CHECK(thresholds({{8, "ring/ll"}, {16, "ring/ll"}, {32, "tree/ll"}, {64, nccl_chooses}, {128, "ring/simple"}}) ==
+        Thresholds{{0, "ring/ll"}, {23, "tree/ll"}, {46, nccl_chooses}, {91, "ring/simple"}, {129, nccl_chooses}});
+  CHECK(thresholds({{2, "ring/ll"}, {8, "tree/ll"}}) == Thresholds{{0, "ring/ll"}, {4, "tree/ll"}, {9, nccl_chooses}});
+  CHECK(thresholds({{8, "ring/ll"}, {9, "tree/ll"}}) == Thresholds{{0, "ring/ll"}, {9, "tree/ll"}, {10, nccl_chooses}});
+  CHECK(thresholds({{uint64_t{1} << 40, nccl_chooses}, {uint64_t{1} << 42, "ring/simple"}}) ==
+        Thresholds{{0, nccl_chooses}, {uint64_t{1} << 41, "ring/simple"}, {(uint64_t{1} << 42) + 1, nccl_chooses}});
+  CHECK(thresholds({{1024, "ring/ll"}}) == Thresholds{{0, nccl_chooses}, {1024, "ring/ll"}, {1025, nccl_chooses}});
+  CHECK(thresholds({{8, nccl_chooses}, {16, nccl_chooses}}) == Thresholds{{0, nccl_chooses}});
 }

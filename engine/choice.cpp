@@ -74,11 +74,16 @@ Result<Choice> by_price(const Circumstances& c, const Call& call, topo::Profiles
     choice.shape.root = root_of(plain, call);
     if (!excluded.contains(key(choice))) return choice;
   }
+  if (!c.missing.empty() && !placed.order.empty()) {  // where there is a way depends on who is where
+    Circumstances unplaced = c;
+    unplaced.placed = plain;
+    return by_price(unplaced, call, profiles, excluded);
+  }
   const std::string wanted = topo::text({call.collective, c.ranks, 1, call.root, {}, must_be_ordered(c, call)});
   std::string why;
-  for (const topo::Candidate& candidate : priced.candidates) {
-    const bool by_relays = candidate.refused.starts_with(candidate.family) || candidate.refused.starts_with("links differ");
-    if (!c.missing.empty() && by_relays && why.find(candidate.refused) == std::string::npos) why += "; " + candidate.refused;
+  for (const auto& [family, shape, price, measured, refused] : priced.candidates) {
+    const bool has_collective = topo::refusal(*topo::family_named(family), shape).empty();
+    if (!refused.empty() && has_collective) why += fmt::format("; {}: {}", family, refused);
   }
   for (const auto& [name, reason] : excluded) why += fmt::format("; {}: {}", name.substr(0, name.find(':')), reason);
   return Error{Code::invalid_usage, fmt::format("no algorithm has {}{}", wanted, why)};

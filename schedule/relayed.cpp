@@ -13,6 +13,12 @@ namespace {
 
 using Pair = std::pair<Rank, Rank>;  // from and to
 
+std::set<Pair> both_ways(const RankPairs& pairs) {
+  std::set<Pair> both(pairs.begin(), pairs.end());
+  for (const auto& [a, b] : pairs) both.insert({b, a});
+  return both;
+}
+
 class Relaying {
  public:
   Relaying(const Schedule& made, std::set<Pair> missing) : made_(made), missing_(std::move(missing)), out_(made) {}
@@ -46,15 +52,19 @@ class Relaying {
     std::set<Pair> wanted, used;
     each_program(channel, [&](const Program& program) {
       for (const Step& step : program.steps) {
-        for (const Rank to : made_.peers(step.to)) (missing_.contains({program.rank, to}) ? wanted : used).insert({program.rank, to});
+        for (const Rank to : made_.peers(step.to)) {
+          const bool relays = missing_.contains({program.rank, to});
+          (relays ? wanted : used).insert({program.rank, to});
+          if (relays) room_ = std::max(room_, whole_blocks(placed(step.flow())[step.flow().count - 1] + 1));
+        }
       }
     });
     Routes& routes = routes_.emplace_back();
     for (const Pair& pair : wanted) {
       Route route{shortest(pair, used), made_.strands + static_cast<uint32_t>(routes.size())};
       if (route.way.empty()) {
-        return Error{Code::invalid_usage, fmt::format("{}: no way from rank {} to rank {} on channel {} that others' messages leave free",
-                                                      made_.family, pair.first, pair.second, channel)};
+        return Error{Code::invalid_usage, fmt::format("no way from rank {} to rank {} on channel {} that others' messages leave free",
+                                                      pair.first, pair.second, channel)};
       }
       for (size_t hop = 1; hop < route.way.size(); ++hop) used.insert({route.way[hop - 1], route.way[hop]});
       routes.emplace(pair, std::move(route));
@@ -82,12 +92,18 @@ class Relaying {
     return {way.rbegin(), way.rend()};
   }
 
-  // What is passed on lies in a part of scratch for each strand, as large as the largest buffer.
+  uint32_t whole_blocks(uint32_t chunks) const { return (chunks + made_.chunks - 1) / made_.chunks * made_.chunks; }
+  // In scratch that begins with the message's first block: of a chunk's number only its place in a block counts, which says its size and
+  // its channel.
+  Chunks placed(Chunks message) const {
+    message.buffer = Buffer::scratch;
+    message.first %= made_.chunks;
+    return message;
+  }
+
+  // What is passed on lies behind the schedule's own scratch, in a part for each strand that takes the longest such message.
   void add_strands(uint32_t count) {
-    const Layout layout = made_.layout();
-    const uint32_t largest = std::max({layout.input_chunks(), layout.output_chunks(), made_.scratch});
-    room_ = (largest + made_.chunks - 1) / made_.chunks * made_.chunks;
-    out_.scratch = room_ * (1 + count);
+    out_.scratch = whole_blocks(made_.scratch) + room_ * count;
     out_.strands = made_.strands + count;
     out_.programs.clear();
     for (uint32_t channel = 0; channel < made_.channels; ++channel) {
@@ -116,9 +132,9 @@ class Relaying {
     });
   }
 
-  void pass_on(uint32_t channel, const Route& route, Chunks message) {
-    message.buffer = Buffer::scratch;
-    message.first += room_ * (1 + route.strand - made_.strands);
+  void pass_on(uint32_t channel, const Route& route, const Chunks& flow) {
+    Chunks message = placed(flow);
+    message.first += whole_blocks(made_.scratch) + room_ * (route.strand - made_.strands);
     for (size_t at = 1; at + 1 < route.way.size(); ++at) {
       const auto peer = static_cast<uint32_t>(out_.peer_table.size());
       out_.peer_table.insert(out_.peer_table.end(), {route.way[at - 1], route.way[at + 1]});
@@ -131,14 +147,13 @@ class Relaying {
   std::set<Pair> missing_;
   Schedule out_;
   std::vector<Routes> routes_;  // [channel]
-  uint32_t room_ = 0;           // chunks
+  uint32_t room_ = 0;           // chunks of a strand's part of scratch
 };
 
 }  // namespace
 
 bool connected(int ranks, const RankPairs& missing) {
-  std::set<Pair> apart;
-  for (const auto& [a, b] : missing) apart.insert({a, b}), apart.insert({b, a});
+  const std::set<Pair> apart = both_ways(missing);
   std::vector<bool> known(static_cast<size_t>(ranks));
   std::deque<Rank> reached;
   const auto reach = [&](Rank rank) { known[static_cast<size_t>(rank)] = true, reached.push_back(rank); };
@@ -152,17 +167,14 @@ bool connected(int ranks, const RankPairs& missing) {
 }
 
 Result<Schedule> relayed(const Schedule& made, const RankPairs& missing) {
-  std::set<Pair> both;
   for (const auto& [a, b] : missing) {
     for (const Rank rank : {a, b}) {
       if (rank < 0 || rank >= made.ranks)
         return Error{Code::invalid_argument, fmt::format("a missing link of rank {} among {} ranks", rank, made.ranks)};
     }
-    both.insert({a, b});
-    both.insert({b, a});
   }
-  if (both.empty()) return made;
-  return Relaying(made, std::move(both)).run();
+  if (missing.empty()) return made;
+  return Relaying(made, both_ways(missing)).run();
 }
 
 }  // namespace gyre::schedule

@@ -60,7 +60,8 @@ std::vector<uint32_t> channels(const Family& family, const Query& query) {
 
 // Looks for the candidate's messages over links that are slower: makes bytes dearer as the slowest is. Says why it can't.
 std::string slowed(const Query& query, const Candidate& candidate, const schedule::RankPairs& missing, Costs& costs) {
-  if (missing.size() == query.overrides.size()) return {};
+  const bool none_slower = missing.size() == query.overrides.size();
+  if (none_slower) return {};
   const auto schedule = looked_at(candidate.family, candidate.shape, missing);
   if (!schedule) return schedule.error().what;
   std::array<double, link_kinds> slowest{1, 1};

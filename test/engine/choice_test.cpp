@@ -146,8 +146,35 @@ TEST_CASE("ranks that are not joined are priced as such, at their places, and wh
   CHECK(std::tuple(overrides[0].a, overrides[0].b, overrides[0].missing) == std::tuple(2, 1, true));
   CHECK(choose(c, {Collective::all_gather, 1 << 20, DataType::float32, ReduceOp::sum, 0}, profiles));
   CHECK(error_of(choose(c, {Collective::all_to_all, 8, DataType::float32, ReduceOp::sum, 0}, profiles)) ==
-        "no algorithm has alltoall for 4 ranks; naive: no way from rank 1 to rank 2 on channel 0 that others' messages leave free; "
-        "one_shot: no way from rank 1 to rank 2 on channel 0 that others' messages leave free");
+        "no algorithm has alltoall for 4 ranks; naive: no way from rank 1 to rank 3 on channel 0 that others' messages leave free; "
+        "one_shot: no way from rank 1 to rank 3 on channel 0 that others' messages leave free");
+}
+
+TEST_CASE("what ranks at their places have no relays for, they may have in the order of their numbers") {
+  topo::Profiles profiles;
+  const schedule::RankPairs pairs{{0, 1}, {0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 3}};
+  for (unsigned lacking = 0; lacking < 64; ++lacking) {
+    Circumstances c = with("auto", 0, 4);
+    for (size_t i = 0; i < pairs.size(); ++i) {
+      if ((lacking >> i & 1) != 0) c.missing.push_back(pairs[i]);
+    }
+    Circumstances placed = c;
+    placed.placed.order = {2, 0, 3, 1};
+    for (const Collective collective : {Collective::all_reduce, Collective::all_gather, Collective::broadcast}) {
+      const Call call{collective, 1 << 20, DataType::float32, ReduceOp::sum, 0};
+      INFO(lacking << " " << name(collective));
+      if (choose(c, call, profiles)) CHECK(choose(placed, call, profiles));
+    }
+  }
+}
+
+TEST_CASE("why nothing is left is said of every family that has the collective, also of more ranks than are looked at") {
+  topo::Profiles profiles;
+  Circumstances c = with("auto", 0, 1025);
+  c.missing = {{1, 3}};
+  CHECK(error_of(choose(c, {Collective::all_to_all, 8, DataType::float32, ReduceOp::sum, 0}, profiles)) ==
+        "no algorithm has alltoall for 1025 ranks; naive: links differ, and schedules of 1025 ranks are not looked at; "
+        "one_shot: links differ, and schedules of 1025 ranks are not looked at");
 }
 
 TEST_CASE("channels are as many as were asked for, and one where none were") {

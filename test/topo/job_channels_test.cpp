@@ -1,6 +1,7 @@
 #include "topo/job_channels.h"
 
 #include <algorithm>
+#include <random>
 #include <set>
 
 #include "schedule/fuse.h"
@@ -28,6 +29,7 @@ std::vector<JobNode> job(const NodeLinks& links, int nodes) {
 
 std::string wrong(const schedule::Schedule& schedule) {
   for (const bool in_place : {false, true}) {
+    if (in_place && !schedule.layout().has_in_place()) continue;
     const auto proof = schedule::Verifier(schedule).run({4, 2, schedule::Mode::posted, in_place, false});
     if (!proof) return proof.error().what;
   }
@@ -221,6 +223,47 @@ TEST_CASE("links that are missing are gone around, or relayed") {
         std::string::npos);
   CHECK(error_of(along_channels("ring", {Collective::all_reduce, 6, 1, 0, {}}, around, std::vector<LinkOverride>{{0, 6, 1, true}})) ==
         "a missing link of rank 6 among 6 ranks");
+}
+
+TEST_CASE("what is relayed takes no more room than it needs") {
+  schedule::RankPairs star;  // all but rank 0's
+  for (Rank a = 1; a < 8; ++a) {
+    for (Rank b = 1; b < a; ++b) star.emplace_back(b, a);
+  }
+  const schedule::Schedule ring = *make("ring", {Collective::all_gather, 8, 1, 0, {}});
+  const schedule::Schedule relayed = *schedule::relayed(ring, star);
+  CHECK(wrong(relayed) == "");
+  CHECK(relayed.scratch <= ring.scratch + 7 * ring.chunks);  // a block for each of the ways
+}
+
+TEST_CASE("relays of whatever is missing are right, or refused") {
+  std::mt19937_64 random(41);
+  int ran = 0;
+  for (int i = 0; i < 60; ++i) {
+    const int ranks = 3 + static_cast<int>(random() % 5);
+    schedule::RankPairs missing;
+    for (Rank a = 1; a < ranks; ++a) {
+      for (Rank b = 0; b < a; ++b) {
+        if (random() % 4 == 0) missing.emplace_back(b, a);
+      }
+    }
+    for (const Family& family : families()) {
+      for (const Collective collective : all_collectives()) {
+        const Shape shape{collective, ranks, 1 + static_cast<uint32_t>(random() % 2), 0, {}};
+        if (!refusal(family, shape).empty() || lacks_nodes(family, shape)) continue;
+        const auto relayed = schedule::relayed(schedule::fuse(*make(family.name, shape)), missing);
+        if (!relayed) {
+          CHECK(relayed.error().what.starts_with("no way from rank"));
+          continue;
+        }
+        INFO(text(shape) << " by " << family.name << ", case " << i);
+        CHECK(wrong(*relayed) == "");
+        for (const auto& [a, b] : missing) CHECK_FALSE(deal(*relayed, a, b));
+        ++ran;
+      }
+    }
+  }
+  CHECK(ran > 100);
 }
 
 TEST_CASE("ranks reach each other as long as there is a way over others") {

@@ -179,7 +179,7 @@ TEST_CASE("where a link is missing, what goes by relays costs more, and what has
   CHECK(price("ring") > 1.1 * ring);
   CHECK(price("tree") == tree);
   CHECK(find(choose(query, profiles), "one_shot")->refused ==
-        "one_shot: no way from rank 6 to rank 7 on channel 0 that others' messages leave free");
+        "no way from rank 6 to rank 7 on channel 0 that others' messages leave free");
   query.overrides[0].slower = 3;  // says nothing of a link that is none
   CHECK(price("ring") > 1.1 * ring);
   query.overrides.push_back({0, 1, 2, false});

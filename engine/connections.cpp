@@ -114,11 +114,14 @@ Result<Connections> connect_ranks(Bootstrap& bootstrap, const Config& config, co
                                    : reasons[peer];
     const Error error{Code::remote,
                       fmt::format("rank {} cannot be joined with rank {} (transport {}): {}", own, peer, *config.transport, reason)};
-    if (!reach_all) {
-      bootstrap.fail(error);
-      return error;
+    if (reach_all) {
+      const auto others = std::count(connections.transports.begin(), connections.transports.end(), "") - 2;
+      const std::string more = others > 0 ? fmt::format(", and not with {} more", others) : "";
+      log::warn("{}{}; in collectives others pass on what they send each other", error.what, more);
+      break;  // info has said it of each
     }
-    log::warn("{}; in collectives others pass on what they send each other", error.what);
+    bootstrap.fail(error);
+    return error;
   }
   say(own, connections.transports);
   return connections;

@@ -29,8 +29,8 @@ Result<Backend> Joining::run(const transport::Device& device, const transport::S
   if (std::find(wanted_.begin(), wanted_.end(), true) != wanted_.end()) GYRE_TRY(open(device, slots));
   const auto addresses = GYRE_TRY(bootstrap_.all_gather(backend_.listener ? backend_.listener->address() : ""));
   const auto attempts = GYRE_TRY(bootstrap_.all_gather(connect_down(addresses)));
-  deadline_ = Clock::now() + std::chrono::seconds(*config_.timeout);  // to try may have blocked as long: others that did wait for us
-  while (!settled(attempts) && Clock::now() < deadline_) {
+  const auto deadline = Clock::now() + std::chrono::seconds(*config_.timeout);  // to try may have blocked: those who did are waited for
+  while (!settled(attempts) && Clock::now() < deadline) {
     GYRE_TRY(accept());
     if (const Error* failure = bootstrap_.failure()) return *failure;
     std::this_thread::yield();

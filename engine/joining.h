@@ -46,7 +46,6 @@ class Joining {
   size_t ranks_;
   size_t own_;
   size_t channels_;
-  Clock::time_point deadline_;
   std::vector<bool> wanted_;
   std::span<const std::string> ports_;
   std::vector<std::string> reasons_;  // why a peer can't be joined

@@ -213,7 +213,7 @@ TEST_CASE("on GPUs few hops win up to megabytes, and what goes to another host p
   CHECK(choose(c, call, profiles)->family == "ring");
   c.costs = on_gpus(hosts, *constants.machine("gpu"));
   CHECK(choose(c, call, profiles)->family == "naive");  // whose server has as much to do as everybody in one_shot
-  const auto& pinned = constants.machine("gpu_pinned")->link[topo::inside];
+  const auto pinned = constants.machine("gpu_pinned")->link[topo::inside];
   const auto& network = hosts.link[topo::between];
   CHECK(c.costs.link[topo::between].alpha == Approx(pinned.alpha + network.alpha));
   CHECK(c.costs.link[topo::between].overhead == Approx(pinned.overhead + network.overhead));

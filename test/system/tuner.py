@@ -104,7 +104,7 @@ def a_profile_keeps_what_else_it_has():
 def a_profile_of_tune_alone_leaves_all_to_nccl():
     with tempfile.TemporaryDirectory() as folder:
         profile = os.path.join(folder, "profile.json")
-        run("tune", "--collectives", "all_reduce", "--ranks", 2, "--transport", "shm", "-b", "64", "-e", "4K", "--rounds", 2, "-o", profile).passed()
+        run("tune", "--collectives", "all_reduce", "--ranks", 2, "--transport", "shm", "-b", "64", "-e", "64", "--rounds", 1, "-o", profile).passed()
         with open(profile, encoding="utf-8") as file:
             found = asked(file.read(), 8, 1, 8)
     check(set(found.values()) == {"NCCL's own"}, f"{found}")

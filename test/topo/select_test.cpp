@@ -178,8 +178,7 @@ TEST_CASE("where a link is missing, what goes by relays costs more, and what has
   query.overrides = {{6, 7, 1, true}};  // neighbours on the ring, on no tree
   CHECK(price("ring") > 1.1 * ring);
   CHECK(price("tree") == tree);
-  CHECK(find(choose(query, profiles), "one_shot")->refused ==
-        "no way from rank 6 to rank 7 on channel 0 that others' messages leave free");
+  CHECK(find(choose(query, profiles), "one_shot")->refused == "no way from rank 6 to rank 7 on channel 0 that others' messages leave free");
   query.overrides[0].slower = 3;  // says nothing of a link that is none
   CHECK(price("ring") > 1.1 * ring);
   query.overrides.push_back({0, 1, 2, false});

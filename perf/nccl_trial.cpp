@@ -24,8 +24,8 @@ std::string why_failed(const Finished& done) {
 
 Result<Finished> run_forced(const NcclTrial& trial, std::string_view choice, bool told) {
   const Variables variables = nccl_variables(choice, told);
-  Finished done = GYRE_TRY(run_command(with_env(trial.command, variables), variables, trial.limit));
-  if (done.code != 0) return Error{Code::internal, fmt::format("exit code {}: {}", done.code, why_failed(done))};
+  Finished done = GYRE_TRY(run_command(with_env(trial.command, variables), variables, {trial.limit}));
+  if (done.code != 0) return Error{Code::internal, fmt::format("{}: {}", done.end(), why_failed(done))};
   return done;
 }
 

@@ -2,9 +2,8 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <spawn.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,43 +11,52 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <string_view>
-#include <thread>
 
 #include "base/text.h"
 #include "base/unique.h"
+#include "perf/ending_signals.h"
 
 namespace gyre::perf {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr auto between_looks = std::chrono::milliseconds(10);
+constexpr int look_ms = 10;                            // between two looks
 constexpr auto time_to_end = std::chrono::seconds(5);  // that a launcher has to end its ranks on other hosts
+constexpr auto last_words = std::chrono::seconds(1);   // of what somebody else still holds an output of
 
-volatile std::sig_atomic_t ending_signal = 0;
-void remember_ending(int signal) { ending_signal = signal; }
-
-/// While it lives, a signal that would end this process is only remembered.
-class Remembering {
- public:
-  Remembering() {
-    ending_signal = 0;
-    struct sigaction action {};
-    action.sa_handler = remember_ending;
-    for (size_t i = 0; i < signals.size(); ++i) sigaction(signals[i], &action, &before_[i]);
-  }
-  Remembering(const Remembering&) = delete;
-  Remembering& operator=(const Remembering&) = delete;
-  ~Remembering() {
-    for (size_t i = 0; i < signals.size(); ++i) sigaction(signals[i], &before_[i], nullptr);
-    if (ending_signal != 0) std::raise(ending_signal);
-  }
-
- private:
-  static constexpr std::array signals{SIGHUP, SIGINT, SIGTERM};
-  std::array<struct sigaction, signals.size()> before_{};
+/// Pipes, since a command may open /dev/stdout anew: of a file that would write over what is there.
+struct Pipe {
+  UniqueFd from, to;
+  std::string text;  // what has come
 };
+using Pipes = std::array<Pipe, 2>;
+
+Result<Pipe> pipe_to_here() {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) return Error{Code::system, fmt::format("pipe2: {}", errno_text(errno))};
+  Pipe pipe{UniqueFd(ends[0]), UniqueFd(ends[1]), ""};
+  fcntl(pipe.from.get(), F_SETFL, O_NONBLOCK);
+  return pipe;
+}
+
+void read_part(Pipe& pipe) {
+  std::array<char, 64 << 10> part;
+  const ssize_t got = read(pipe.from.get(), part.data(), part.size());
+  if (got > 0) pipe.text.append(part.data(), static_cast<size_t>(got));
+  if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) pipe.from = UniqueFd();
+}
+
+/// For a while, or until something comes.
+void listen_to(Pipes& pipes) {
+  std::array<pollfd, 2> polled{};
+  for (size_t i = 0; i < pipes.size(); ++i) polled[i] = {pipes[i].from.get(), POLLIN, 0};  // poll passes over -1
+  if (poll(polled.data(), polled.size(), look_ms) <= 0) return;
+  for (size_t i = 0; i < pipes.size(); ++i)
+    if (polled[i].revents != 0) read_part(pipes[i]);
+}
 
 std::vector<std::string> environment_with(const Variables& variables) {
   std::vector<std::string> all;
@@ -68,13 +76,13 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return out;
 }
 
-Result<pid_t> start(std::vector<std::string> words, std::vector<std::string> environment, const UniqueFd& out, const UniqueFd& err) {
+Result<pid_t> start(std::vector<std::string> words, std::vector<std::string> environment, Pipes& pipes) {
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
   const Unique<posix_spawn_file_actions_t, posix_spawn_file_actions_destroy> its_files(&files);
   posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&files, out.get(), STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&files, err.get(), STDERR_FILENO);
+  posix_spawn_file_actions_adddup2(&files, pipes[0].to.get(), STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&files, pipes[1].to.get(), STDERR_FILENO);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   const Unique<posix_spawnattr_t, posix_spawnattr_destroy> its_attributes(&attributes);
@@ -83,34 +91,37 @@ Result<pid_t> start(std::vector<std::string> words, std::vector<std::string> env
   pid_t pid = 0;
   const int error = posix_spawnp(&pid, words.front().c_str(), &files, &attributes, pointers(words).data(), pointers(environment).data());
   if (error != 0) return Error{Code::invalid_argument, fmt::format("{}: {}", words.front(), errno_text(error))};
+  for (Pipe& pipe : pipes) pipe.to = UniqueFd();
   return pid;
 }
 
-/// Its status; nothing: it still runs at that time, or this process is to end.
-std::optional<int> await_end(pid_t pid, Clock::time_point until, bool whatever_signal) {
-  int status = 0;
-  while (waitpid(pid, &status, WNOHANG) == 0) {
-    if (Clock::now() > until || (ending_signal != 0 && !whatever_signal)) return std::nullopt;
-    std::this_thread::sleep_for(between_looks);
+// Its process is left, so that nobody else has its number.
+bool has_ended(pid_t pid) {
+  siginfo_t info{};
+  return waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == pid;
+}
+
+Status await_end(pid_t pid, Pipes& pipes, CommandLimits limits) {
+  for (const auto until = Clock::now() + limits.time; !has_ended(pid);) {
+    if (const int signal = EndingSignals::come())
+      return Error{Code::system, fmt::format("ended, as was this process: {}", strsignal(signal))};
+    if (Clock::now() > until) return Error{Code::timeout, fmt::format("did not end within {} s", limits.time.count())};
+    if (pipes[0].text.size() + pipes[1].text.size() > limits.output_bytes)
+      return Error{Code::invalid_argument, fmt::format("printed more than {} MiB", limits.output_bytes >> 20)};
+    listen_to(pipes);
   }
-  return status;
+  return {};
 }
 
-// First as a launcher expects it, which then ends its ranks.
-void end_group(pid_t pid) {
+// The command if it still runs, first as a launcher expects it, which then ends its ranks; and what it has left behind.
+int end_group(pid_t pid, Pipes& pipes) {
   kill(-pid, SIGTERM);
-  const bool ended = await_end(pid, Clock::now() + time_to_end, true).has_value();
+  for (const auto until = Clock::now() + time_to_end; !has_ended(pid) && Clock::now() < until;) listen_to(pipes);
+  for (const auto until = Clock::now() + last_words; (pipes[0].from || pipes[1].from) && Clock::now() < until;) listen_to(pipes);
   kill(-pid, SIGKILL);
-  if (!ended) waitpid(pid, nullptr, 0);
-}
-
-std::string content_of(const UniqueFd& fd) {
-  struct stat file {};
-  fstat(fd.get(), &file);
-  std::string text(static_cast<size_t>(file.st_size), '\0');
-  const ssize_t got = pread(fd.get(), text.data(), text.size(), 0);
-  text.resize(static_cast<size_t>(std::max<ssize_t>(got, 0)));
-  return text;
+  int status = 0;
+  waitpid(pid, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 std::string last_line_of(std::string_view text) {
@@ -125,24 +136,25 @@ std::string last_line_of(std::string_view text) {
 
 }  // namespace
 
+std::string Finished::end() const {
+  const std::string number = fmt::format("exit code {}", code);
+  return code > 128 && code - 128 < SIGRTMIN ? fmt::format("{} ({})", number, strsignal(code - 128)) : number;
+}
+
 std::string Finished::last_line() const {
   std::string line = last_line_of(err);
   return line.empty() ? last_line_of(out) : line;
 }
 
-Result<Finished> run_command(const std::vector<std::string>& words, const Variables& variables, std::chrono::seconds limit) {
-  const UniqueFd out(memfd_create("stdout", MFD_CLOEXEC));
-  const UniqueFd err(memfd_create("stderr", MFD_CLOEXEC));
-  if (!out || !err) return Error{Code::system, fmt::format("memfd_create: {}", errno_text(errno))};
-  const Remembering remembering;
-  const pid_t pid = GYRE_TRY(start(words, environment_with(variables), out, err));
-  const auto status = await_end(pid, Clock::now() + limit, false);
-  if (!status) {
-    end_group(pid);
-    return Error{Code::timeout, fmt::format("did not end within {} s", limit.count())};
-  }
-  const int code = WIFEXITED(*status) ? WEXITSTATUS(*status) : 128 + WTERMSIG(*status);
-  return Finished{code, content_of(out), content_of(err)};
+Result<Finished> run_command(const std::vector<std::string>& words, const Variables& variables, CommandLimits limits) {
+  Pipes pipes{GYRE_TRY(pipe_to_here()), GYRE_TRY(pipe_to_here())};
+  const WaitedChildren waited;
+  const EndingSignals held_back;
+  const pid_t pid = GYRE_TRY(start(words, environment_with(variables), pipes));
+  const Status status = await_end(pid, pipes, limits);
+  const int code = end_group(pid, pipes);
+  if (!status) return status.error();
+  return Finished{code, std::move(pipes[0].text), std::move(pipes[1].text)};
 }
 
 }  // namespace gyre::perf

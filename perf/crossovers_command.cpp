@@ -69,13 +69,13 @@ void print_pairs(const Predictions& by) {
 
 Status put_into_profile(const CrossoversCommand& command, const nccl::ModelConstants& constants, const nccl::Machine& machine,
                         const nccl::Job& job) {
-  auto profile = GYRE_TRY(read_profile(command.profile));
-  const ordered_json before = GYRE_TRY(nccl_section(profile, command.profile));
   const std::string date = about_run(command.command_line)["date"];
   ordered_json section = GYRE_TRY(tuner_section(constants, machine, job, {command.machine, date, command.command_line}));
-  keep_jobs(before, section, job.ranks / job.nodes);
-  profile["nccl"] = std::move(section);
-  return write_profile(command.profile, profile);
+  return change_profile(command.profile, [&](ordered_json& profile) -> Status {
+    keep_jobs(GYRE_TRY(nccl_section(profile, command.profile)), section, job.ranks / job.nodes);
+    profile["nccl"] = std::move(section);
+    return {};
+  });
 }
 
 Status show(const CrossoversCommand& command) {

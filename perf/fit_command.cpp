@@ -75,7 +75,7 @@ Result<Errors> errors(const std::vector<Sample>& samples, const topo::Costs& cos
 }
 
 Status run(const FitCommand& command) {
-  const ordered_json before = GYRE_TRY(read_profile(command.file));
+  GYRE_TRY(read_profile(command.file));  // a part of it is kept
   const auto samples = GYRE_TRY(read_samples(command.samples));
   const topo::Constants known = GYRE_TRY(topo::default_constants());
   ordered_json file = ordered_json::parse(GYRE_TRY(topo::constants_text("")));
@@ -100,9 +100,12 @@ Status run(const FitCommand& command) {
     const Processors here = processors_of_host();
     file["made_for"] = {{"processor", here.model}, {"processors", here.count}, {"gyre", version}};
   }
-  // What NCCL's tuner chooses by is not what was fitted.
-  if (before.contains("nccl")) file["nccl"] = before.at("nccl");
-  return write_file("--output", command.file, file.dump(1) + "\n");
+  return change_profile(command.file, [&](ordered_json& profile) -> Status {
+    // What NCCL's tuner chooses by is not what was fitted.
+    if (profile.contains("nccl")) file["nccl"] = profile["nccl"];
+    profile = std::move(file);
+    return {};
+  });
 }
 
 }  // namespace

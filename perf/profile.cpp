@@ -1,11 +1,17 @@
 #include "perf/profile.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/text.h"
+#include "base/unique.h"
 #include "base/version.h"
 #include "plugin/tuner_profile.h"
 #include "topo/json_text.h"
@@ -14,6 +20,34 @@ namespace gyre::perf {
 namespace {
 
 using nlohmann::ordered_json;
+
+constexpr size_t most_profile_bytes = 1 << 20;  // as the tuner takes it
+
+/// What a link leads to, be it there or not: renamed over, the link would be gone, and what it led to old.
+std::string followed(const std::string& file) {
+  std::error_code none;
+  std::filesystem::path at = file;
+  constexpr int most_links = 40;  // as Linux follows
+  for (int i = 0; i < most_links && std::filesystem::is_symlink(at, none); ++i)
+    at = at.parent_path() / std::filesystem::read_symlink(at, none);
+  return at;
+}
+
+/// The file, which nobody else has locked while it is open. On a file system without locks, where that can't be had, open all the same.
+Result<UniqueFd> opened_alone(const std::string& file) {
+  for (;;) {
+    UniqueFd fd(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+    if (!fd) return Error{Code::system, fmt::format("{}: {}", file, errno_text(errno))};
+    if (::flock(fd.get(), LOCK_EX) != 0) {
+      if (errno == EINTR) continue;
+      return fd;
+    }
+    // Who had it before may have put another in its place.
+    struct stat its {
+    }, now{};
+    if (::fstat(fd.get(), &its) == 0 && ::stat(file.c_str(), &now) == 0 && its.st_dev == now.st_dev && its.st_ino == now.st_ino) return fd;
+  }
+}
 
 ordered_json& job_of(ordered_json& section, int ranks_per_node, int nodes) {
   ordered_json& jobs = section["jobs"];
@@ -26,10 +60,9 @@ ordered_json& job_of(ordered_json& section, int ranks_per_node, int nodes) {
 }  // namespace
 
 Result<ordered_json> read_profile(const std::string& file) {
-  constexpr size_t most_bytes = 1 << 20;  // as the tuner takes it
   std::error_code unknown;
   if (!std::filesystem::exists(file, unknown)) return ordered_json::object();
-  const auto text = read_file(file, most_bytes);
+  const auto text = read_file(file, most_profile_bytes);
   if (!text) return Error{Code::invalid_argument, fmt::format("{}: {}", file, text.error().what)};
   if (text->empty()) return ordered_json::object();
   if (!GYRE_TRY(topo::parse_json(*text, file)).is_object())
@@ -37,15 +70,26 @@ Result<ordered_json> read_profile(const std::string& file) {
   return ordered_json::parse(*text);
 }
 
-Status write_profile(const std::string& file, const ordered_json& profile) {
+Status change_profile(const std::string& file, const std::function<Status(ordered_json&)>& change) {
+  const std::string real = followed(file);
+  const UniqueFd alone = GYRE_TRY(opened_alone(real));
+  ordered_json profile = GYRE_TRY(read_profile(real));
+  GYRE_TRY(change(profile));
   constexpr auto typed = ordered_json::error_handler_t::replace;  // what was typed may be no UTF-8
-  return replace_file(file, profile.dump(1, ' ', false, typed) + "\n");
+  const std::string text = profile.dump(1, ' ', false, typed) + "\n";
+  if (text.size() > most_profile_bytes)
+    return Error{Code::invalid_argument,
+                 fmt::format("{}: would have {} bytes, must have {} at most", file, text.size(), most_profile_bytes)};
+  return replace_file(real, text);
 }
+
+Status check_profile(const std::string& file) { return check_replace(followed(file)); }
 
 Result<ordered_json> nccl_section(const ordered_json& profile, const std::string& file) {
   if (!profile.contains("nccl")) return ordered_json();
   const ordered_json& section = profile["nccl"];
-  if (!section.is_object() || !section.contains("version") || section["version"] != version) return ordered_json();
+  if (section.is_object() && section.contains("version") && section["version"].is_string() && section["version"] != version)
+    return ordered_json();
   if (const auto rules = plugin::parse_tuner_profile(ordered_json{{"nccl", section}}.dump(), file); !rules) return rules.error();
   return section;
 }

@@ -1,6 +1,7 @@
 // A profile's file (plugin/tuner_profile.h), of which each command writes its own part and leaves the others: what things cost, what
 // NCCL is predicted to do best, and what it was measured to do best.
 #pragma once
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -10,9 +11,14 @@ namespace gyre::perf {
 
 /// With all that it has, in its order; a file that does not exist has nothing. Error: it is no profile.
 Result<nlohmann::ordered_json> read_profile(const std::string& file);
-Status write_profile(const std::string& file, const nlohmann::ordered_json& profile);
+/// Reads it, and writes what `change` makes of it, while no other command does; a link is followed. Error: `change`'s, and then nothing is
+/// written; or it is no profile, or can't be written.
+Status change_profile(const std::string& file, const std::function<Status(nlohmann::ordered_json&)>& change);
+/// Error: why it could not be changed, as far as it can be told before.
+Status check_profile(const std::string& file);
 
-/// Its "nccl"; null: it has none, or another version's, whose choices NCCL's tuner would refuse. Error: what else the tuner would refuse.
+/// Its "nccl"; null: it has none, or another version's, whose choices NCCL's tuner would refuse. Error: whatever else the tuner would
+/// refuse.
 Result<nlohmann::ordered_json> nccl_section(const nlohmann::ordered_json& profile, const std::string& file);
 
 /// A collective's choices as they were measured, and how.

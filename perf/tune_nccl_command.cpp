@@ -2,7 +2,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <set>
 
 #include "base/processor.h"
@@ -49,15 +48,6 @@ Result<Collective> collective_of(const TuneNcclCommand& command) {
                                                    found.empty() ? "none" : "more than one", fmt::join(names, ", "))};
 }
 
-/// Where a profile can be written, so that hours are not measured in vain.
-Status check_place(const std::string& file) {
-  std::error_code error;
-  const std::filesystem::path folder = std::filesystem::absolute(file, error).parent_path();
-  if (file.empty() || std::filesystem::is_directory(file, error) || !std::filesystem::is_directory(folder, error))
-    return Error{Code::invalid_argument, fmt::format("--profile {}: is no file, nor can be one", file)};
-  return {};
-}
-
 void print_sizes(const std::vector<SizeChoice>& sizes) {
   fmt::print("#\n# {:>12}  {:>13}  {:>10}  {:<22}  {:>11}  {:>6}  {}\n", "size", "NCCL's own", "spread", "best forced", "its time", "ratio",
              "choice");
@@ -75,24 +65,30 @@ ordered_json new_section(const std::string& machine, const std::string& date) {
           {"jobs", ordered_json::array()}};
 }
 
-Status put_into_profile(const TuneNcclCommand& command, Collective collective, const Thresholds& thresholds, const NcclTimes& times) {
-  auto profile = GYRE_TRY(read_profile(command.profile));  // anew: others may have written meanwhile
-  ordered_json section = GYRE_TRY(nccl_section(profile, command.profile));
-  const std::string machine = times.device.empty() ? processors_of_host().model : times.device;
-  const std::string date = about_run("")["date"];
-  if (section.is_null()) section = new_section(machine, date);
+ordered_json listed(const Thresholds& thresholds) {
   ordered_json choices = ordered_json::array();
   for (const auto& [from, choice] : thresholds) choices.push_back(ordered_json::array({from, choice}));
+  return choices;
+}
+
+Status put_into_profile(const TuneNcclCommand& command, Collective collective, const ordered_json& choices, const NcclTimes& times) {
+  const std::string machine = times.device.empty() ? processors_of_host().model : times.device;
+  const std::string date = about_run("")["date"];
   const ordered_json how{{"machine", machine}, {"nccl", times.version},           {"gyre", version},
                          {"date", date},       {"command", command.command_line}, {"rounds", command.rounds}};
-  put_measured(section, {command.ranks_per_node, command.nodes, std::string(name(collective)), choices, how});
-  profile["nccl"] = std::move(section);
-  return write_profile(command.profile, profile);
+  return change_profile(command.profile, [&](ordered_json& profile) -> Status {
+    ordered_json section = GYRE_TRY(nccl_section(profile, command.profile));
+    if (section.is_null()) section = new_section(machine, date);
+    put_measured(section, {command.ranks_per_node, command.nodes, std::string(name(collective)), choices, how});
+    profile["nccl"] = std::move(section);
+    return {};
+  });
 }
 
 Status measure_choices(const TuneNcclCommand& command) {
   const Collective collective = GYRE_TRY(collective_of(command));
-  GYRE_TRY(check_place(command.profile));
+  if (const Status place = check_profile(command.profile); !place)  // or hours are measured in vain
+    return Error{Code::invalid_argument, fmt::format("--profile {}", place.error().what)};
   const auto profile = GYRE_TRY(read_profile(command.profile));
   const ordered_json before = GYRE_TRY(nccl_section(profile, command.profile));
   if (before.is_null() && profile.contains("nccl"))
@@ -101,7 +97,11 @@ Status measure_choices(const TuneNcclCommand& command) {
       {collective, command.ranks_per_node * command.nodes, command.rounds, std::chrono::seconds(command.timeout_s), command.words}));
   const std::vector<SizeChoice> sizes = choose_by_times(times.us);
   print_sizes(sizes);
-  GYRE_TRY(put_into_profile(command, collective, thresholds_of(sizes), times));
+  const ordered_json choices = listed(thresholds_of(sizes));
+  if (const Status put = put_into_profile(command, collective, choices, times); !put) {
+    fmt::print("#\n# \"choices\": {{\"{}\": {}}} would have been written\n", name(collective), choices.dump());
+    return put;
+  }
   fmt::print("#\n# NCCL's tuner chooses by it with GYRE_TUNER_FILE={}, in jobs of {} ranks on each of {} node{}\n", command.profile,
              command.ranks_per_node, command.nodes, command.nodes == 1 ? "" : "s");
   return {};

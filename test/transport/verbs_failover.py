@@ -38,7 +38,7 @@ def main():
         return 77
     wrong = 0
     for case in LONG if '--long' in sys.argv else QUICK:
-        states, failed = search(case, '-O1')
+        states, failed = search(case, '-O2')
         print(f'{case}: {states} states, {failed or "all claims hold"}', flush=True)
         wrong += failed is not None
     for name, case in {} if '--long' in sys.argv else MUTANTS.items():

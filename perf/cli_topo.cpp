@@ -1,6 +1,7 @@
 #include <memory>
 
 #include "perf/cli.h"
+#include "perf/cli_values.h"
 #include "perf/commands.h"
 
 namespace gyre::perf {
@@ -9,10 +10,10 @@ Subcommand add_topo(CLI::App& app) {
   const auto command = std::make_shared<TopoCommand>();  // shared with CLI11's options, which refer to it
   CLI::App* sub =
       app.add_subcommand("topo", "Show a machine: NUMA nodes, PCI switches, GPUs, NICs, which NIC is near which GPU, and channels");
-  CLI::Option* root = sub->add_option("--root", command->root, "Folder with another machine's /sys and /proc, in place of this one's");
-  sub->add_option("--xml", command->xml, "A topology file of NCCL's, in place of NCCL_TOPO_FILE and of this machine")->excludes(root);
-  sub->add_option("--dump", command->dump, "Write what is shown to this file, as NCCL_TOPO_FILE takes it");
-  sub->add_option("--svg", command->svg, "Draw it to this file");
+  CLI::Option* root = add_path(sub, "--root", command->root, "Folder with another machine's /sys and /proc, in place of this one's");
+  add_path(sub, "--xml", command->xml, "A topology file of NCCL's, in place of NCCL_TOPO_FILE and of this machine")->excludes(root);
+  add_path(sub, "--dump", command->dump, "Write what is shown to this file, as NCCL_TOPO_FILE takes it");
+  add_path(sub, "--svg", command->svg, "Draw it to this file");
   sub->add_option("--nodes", command->nodes, "Channels of a job on so many machines like it (1)")->check(CLI::Range(1, 1 << 14));
   return {sub, [command](const Invocation& given) { return show_topology(*command, given.config); }};
 }

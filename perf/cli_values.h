@@ -13,6 +13,11 @@
 
 namespace gyre::perf {
 
+/// A file or folder; an empty one is refused, since it would count as none given.
+inline CLI::Option* add_path(CLI::App* app, const std::string& names, std::string& value, const std::string& text) {
+  return app->add_option(names, value, text)->check([](const std::string& given) { return given.empty() ? "an empty path" : ""; });
+}
+
 /// A size with K, M or G; CLI11's message names the flag.
 inline CLI::Option* add_bytes(CLI::App* app, const std::string& names, size_t& value, const std::string& text) {
   return app

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <filesystem>
 
 #include "base/file.h"
 #include "perf/commands.h"
@@ -39,7 +40,19 @@ Result<Source> source_of(const TopoCommand& command) {
   return Source{GYRE_TRY(topo::this_machine()), "this machine"};
 }
 
+// One would overwrite the other.
+Status differ(std::string_view named, const std::string& path, std::string_view other_named, const std::string& other) {
+  std::error_code failed;  // a path that leads nowhere is complained of where it is opened
+  const auto whole = [&](const std::string& each) {
+    return std::filesystem::weakly_canonical(std::filesystem::absolute(each, failed), failed);
+  };
+  if (path.empty() || other.empty() || whole(path) != whole(other) || failed) return {};
+  return Error{Code::invalid_argument, fmt::format("{} {}: the same file as {}", named, path, other_named)};
+}
+
 Status run(const TopoCommand& command) {
+  GYRE_TRY(differ("--svg", command.svg, "--dump", command.dump));
+  GYRE_TRY(differ("--svg", command.svg, "--xml", command.xml));
   const Source source = GYRE_TRY(source_of(command));
   const topo::Topology& topology = source.topology;
   const auto counted = [](size_t number, std::string_view noun) { return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s"); };
@@ -50,6 +63,7 @@ Status run(const TopoCommand& command) {
   fmt::print("{}\n\n{}", title, topology_tree(topology));
   const std::string table = topology_table(topology);
   if (!table.empty()) fmt::print("\n{}\n{}", table, topology_channels(topology, command.nodes));
+  if (table.empty() && command.nodes > 1) fmt::print("\n--nodes {}: no GPUs, so no channels\n", command.nodes);
   return {};
 }
 

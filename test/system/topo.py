@@ -48,4 +48,27 @@ def files_that_are_none():
         run("topo", "--root", "/", "--xml", bad).complains("--root", "--xml")
 
 
-subjects([this_machine, what_is_dumped_is_read_back, files_that_are_none])
+def paths_that_are_empty_or_the_same():
+    for flag in ("--root", "--xml", "--dump", "--svg"):
+        run("topo", flag, "").complains(f"{flag}: an empty path")
+    with tempfile.TemporaryDirectory() as folder:
+        machine = os.path.join(folder, "machine.xml")
+        run("topo", "--dump", machine, env={"NCCL_TOPO_FILE": ""}).passed()
+        both = os.path.join(folder, "both")
+        again = os.path.join(folder, ".", "both")
+        run("topo", "--xml", machine, "--svg", both, "--dump", again).complains(f"--svg {both}: the same file as --dump")
+        check(not os.path.exists(both), "written before it was refused")
+        run("topo", "--xml", machine, "--svg", machine).complains(f"--svg {machine}: the same file as --xml")
+
+
+def nodes_without_gpus():
+    with tempfile.TemporaryDirectory() as folder:
+        machine = os.path.join(folder, "machine.xml")
+        with open(machine, "w", encoding="utf-8") as file:
+            file.write('<system version="1">\n <cpu numaid="0"/>\n</system>\n')
+        done = run("topo", "--xml", machine, "--nodes", "4").passed()
+        check(done.out.endswith("\n--nodes 4: no GPUs, so no channels\n"), done.story())
+        check("--nodes" not in run("topo", "--xml", machine).passed().out, "without --nodes")
+
+
+subjects([this_machine, what_is_dumped_is_read_back, files_that_are_none, paths_that_are_empty_or_the_same, nodes_without_gpus])

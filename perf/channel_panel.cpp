@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "perf/topology_text.h"
 #include "schedule/svg.h"
 
 namespace gyre::perf {
@@ -12,14 +13,22 @@ namespace {
 
 namespace svg = schedule::svg;
 
-constexpr double box_height = 20, between_boxes = 16, between_rows = 18, beside_rows = 34, above_rows = 22, name_letter = 6.8;
+constexpr double box_height = 20, between_boxes = 16, between_rows = 18, beside_rows = 34, above_rows = 22, name_letter = 6.8,
+                 tip_before = 2;
 constexpr std::string_view of_gpu = " fill=\"#e3f1dc\" stroke=\"#5c9a3c\"", of_port = " fill=\"#dde8f6\" stroke=\"#3f72af\"";
 
 std::string stroke_along(const std::string& path) { return fmt::format("<path d=\"{}\" fill=\"none\"/>\n", path); }
 
 double width_for(const std::vector<std::string>& names) {
   const auto longest = std::ranges::max_element(names, {}, &std::string::size);
-  return 12 + name_letter * static_cast<double>(longest->size());
+  return 12 + name_letter * static_cast<double>(std::min(longest->size(), most_of_name));
+}
+
+// An arrow's head with its tip there, turned clockwise from one that points to the right.
+std::string head(double x, double y, int degrees) {
+  return fmt::format(
+      "<path d=\"M0 0 l-6 -4 v8 z\" transform=\"translate({:.1f} {:.1f}) rotate({})\" fill=\"currentColor\" stroke=\"none\"/>\n", x, y,
+      degrees);
 }
 
 }  // namespace
@@ -58,18 +67,18 @@ const std::string& ChannelPanel::rail(size_t node, bool left) const {
 }
 
 std::string ChannelPanel::box(Place at, double width, const std::string& name, std::string_view look) {
-  return svg::rect({at.x - width / 2, at.y - box_height / 2, width, box_height}, fmt::format(" rx=\"4\"{}", look)) +
-         svg::text(at.x, at.y + 4, name, " text-anchor=\"middle\" stroke=\"none\" font-size=\"11\"");
+  return svg::group(title_of(name)) +
+         svg::rect({at.x - width / 2, at.y - box_height / 2, width, box_height}, fmt::format(" rx=\"4\"{}", look)) +
+         svg::text(at.x, at.y + 4, shortened(name), " text-anchor=\"middle\" stroke=\"none\" font-size=\"11\"") + "</g>\n";
 }
 
-std::string ChannelPanel::row(size_t node, std::string_view colour) const {
+std::string ChannelPanel::row(size_t node) const {
   const size_t gpus = names_.gpus.size();
   std::string out;
   for (size_t i = 0; i + 1 < boxes(); ++i) {
     const double x = place(node, i).x + width_of(i) / 2, y = place(node, i).y;
-    const double to = x + (backwards(node) ? 2 : between_boxes - 2), tail = backwards(node) ? 6 : -6;
     out += svg::line(x, y, x + between_boxes, y, "");
-    out += fmt::format("<path d=\"M{:.1f} {:.1f} l{} -4 v8 z\" fill=\"{}\" stroke=\"none\"/>\n", to, y, tail, colour);
+    out += backwards(node) ? head(x + tip_before, y, 180) : head(x + between_boxes - tip_before, y, 0);
   }
   const std::string text = " stroke-width=\"1\"";
   for (const bool left : {true, false}) {
@@ -84,20 +93,19 @@ std::string ChannelPanel::row(size_t node, std::string_view colour) const {
   return out;
 }
 
-// From where the ring leaves a node to where it comes to the next: straight up or down on one side, or around; else below the row.
+// From where the ring leaves a node to where it comes to the next: straight down on one side, below the row and around its beginning, or,
+// from the last to the first, around all, on a line of its own.
 std::string ChannelPanel::ring_between(size_t node) const {
   const size_t next = (node + 1) % nodes(), last = boxes() - 1;
   if (nodes() == 1 && names_.gpus.size() < 2) return {};
-  const bool from_left = backwards(node), to_left = !backwards(next);
+  const bool from_left = backwards(node), to_left = !backwards(next), wraps = next <= node;
   const Place from = place(node, from_left ? 0 : last), to = place(next, to_left ? 0 : last);
-  const double half = box_height / 2, out = to_left ? -1 : 1, edge = to.x + out * rail_width_ / 2;
-  if (from_left != to_left) {
-    return stroke_along(fmt::format("M{:.1f} {:.1f} v{:.1f} H{:.1f} V{:.1f} H{:.1f}", from.x, from.y + half, between_rows / 2,
-                                    edge + out * 10, to.y, edge));
-  }
-  if (next == node + 1) return svg::line(from.x, from.y + half, to.x, to.y - half, "");
-  const double bulge = edge + out * beside_rows * 0.7;
-  return stroke_along(fmt::format("M{0:.1f} {1:.1f} C{2:.1f} {1:.1f} {2:.1f} {3:.1f} {0:.1f} {3:.1f}", edge, from.y, bulge, to.y));
+  const double half = box_height / 2, out = to_left ? -1 : 1, edge = to.x + out * rail_width_ / 2, beside = edge + out * (wraps ? 22 : 10);
+  if (from_left == to_left && !wraps) return svg::line(from.x, from.y + half, to.x, to.y - half, "") + head(to.x, to.y - half, 90);
+  const std::string begin = from_left == to_left ? fmt::format("M{:.1f} {:.1f}", edge, from.y)
+                                                 : fmt::format("M{:.1f} {:.1f} v{:.1f}", from.x, from.y + half, between_rows / 2);
+  return stroke_along(fmt::format("{} H{:.1f} V{:.1f} H{:.1f}", begin, beside, to.y, edge)) +
+         head(edge + out * tip_before, to.y, to_left ? 0 : 180);
 }
 
 // Between nodes a tree goes by the ports at the rows' beginnings.
@@ -118,8 +126,8 @@ std::string ChannelPanel::drawn(double x, double y, const std::string& title, st
     const Rank parent = channel_.tree.nodes[rank].parent;
     if (parent >= 0) out += band(parent, static_cast<Rank>(rank));
   }
-  out += fmt::format("</g>\n<g stroke=\"{}\" stroke-width=\"1.6\">\n", colour);
-  for (size_t node = 0; node < nodes(); ++node) out += ring_between(node) + row(node, colour);
+  out += fmt::format("</g>\n<g stroke=\"{0}\" color=\"{0}\" stroke-width=\"1.6\">\n", colour);
+  for (size_t node = 0; node < nodes(); ++node) out += ring_between(node) + row(node);
   return out + "</g>\n</g>\n";
 }
 

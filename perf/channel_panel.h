@@ -31,7 +31,7 @@ class ChannelPanel {
   /// Of the node's row, from the left: a box for a rail, where there are any, one for each GPU in the chain's order, and for a rail.
   Place place(size_t node, size_t box) const;
   Place place(Rank) const;
-  std::string row(size_t node, std::string_view colour) const;
+  std::string row(size_t node) const;
   std::string ring_between(size_t node) const;
   std::string band(Rank parent, Rank child) const;
   static std::string box(Place, double width, const std::string& name, std::string_view look);

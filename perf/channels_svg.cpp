@@ -18,7 +18,7 @@ namespace svg = schedule::svg;
 using topo::JobChannel, topo::Topology;
 
 constexpr int most_nodes_drawn = 8;
-constexpr double legend_line = 17, legend_width = 400, between_panels = 14, bold_letter = 7.5;
+constexpr double legend_line = 17, legend_width = 600, between_panels = 14, bold_letter = 7.5;
 // Those who see fewer of them tell them apart, too.
 constexpr std::array<std::string_view, 8> panel_colours{"#0072b2", "#d55e00", "#009e73", "#aa4499",
                                                         "#333333", "#997700", "#882255", "#3399cc"};
@@ -56,7 +56,8 @@ std::vector<std::vector<size_t>> alike(const std::vector<JobChannel>& channels) 
 
 std::string channels_heading(int nodes, int drawn) {
   if (nodes == 1) return "Channels";
-  return fmt::format("Channels over {} such nodes{}", drawn, drawn < nodes ? ", the most that are drawn: a row each" : ": a row each");
+  if (drawn == nodes) return fmt::format("Channels over {} such nodes", nodes);
+  return fmt::format("Channels of a job of {} nodes, as an example: yours has {}", drawn, nodes);
 }
 
 }  // namespace
@@ -70,8 +71,10 @@ ChannelPanels channels_svg(const Topology& topology, int nodes, double x, double
   ChannelPanels out{{}, legend_width, 0};
   double across = x, down = y + legend_line;
   out.elements = svg::text(x, down, channels_heading(nodes, drawn), " font-size=\"15\" font-weight=\"bold\"");
-  for (const char* words : {"arrows: a ring, between nodes by the ports", "pale band: a tree; the thick frame is its root"})
-    out.elements += svg::text(x, down += legend_line, words, " fill=\"#444\"");
+  std::vector<std::string> legend{"arrows: a ring; pale band: a tree, the thick frame is its root"};
+  const char* const ends = links.rails.empty() ? "" : ", and at the ends the ports by which the channel comes and goes";
+  if (nodes > 1) legend.insert(legend.begin(), fmt::format("a row is a node: its GPUs{}", ends));
+  for (const std::string& words : legend) out.elements += svg::text(x, down += legend_line, words, " fill=\"#444\"");
   down += between_panels;
   double row_height = 0;
   size_t turn = 0;

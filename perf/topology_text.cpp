@@ -98,6 +98,12 @@ std::string gpu_name(const Topology& topology, int part) {
 
 std::string port_name(const Port& port) { return port.number > 1 ? fmt::format("{}:{}", port.name, port.number) : port.name; }
 
+std::string shortened(const std::string& name) {
+  constexpr size_t kept = most_of_name / 2;
+  return name.size() <= most_of_name ? name : fmt::format("{}…{}", name.substr(0, kept), name.substr(name.size() - kept));
+}
+std::string title_of(const std::string& name) { return name.size() > most_of_name ? name : ""; }
+
 std::string topology_tree(const Topology& topology) {
   std::string out;
   add_below(topology, -1, "", out);

@@ -34,5 +34,7 @@ inline std::string line(double x1, double y1, double x2, double y2, std::string_
 inline std::string text(double x, double y, std::string_view words, std::string_view style = {}) {
   return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\"{}>{}</text>\n", x, y, style, escaped(words));
 }
+/// What follows, until "</g>", has `title` under the pointer.
+inline std::string group(std::string_view title) { return title.empty() ? "<g>\n" : fmt::format("<g><title>{}</title>\n", escaped(title)); }
 
 }  // namespace gyre::schedule::svg

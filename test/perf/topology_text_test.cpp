@@ -3,6 +3,9 @@
 #include "perf/topology_channels.h"
 #include "perf/topology_svg.h"
 
+#include <map>
+#include <regex>
+
 #include "test/catch.h"
 #include "test/text.h"
 
@@ -129,13 +132,14 @@ TEST_CASE("each channel that differs is drawn with its ring, its tree and its po
     CHECK(count(">channel ") == 2);
     CHECK(count("<rect ") == 1 + 7 + 2 * nodes * 4);  // of each channel's rows two GPUs and two ports
     CHECK(count(">mlx5_0<") == 2 * nodes);
-    CHECK(count(" H") >= 2 * (2 * nodes - 1));  // bands of trees: each GPU but the root has a parent
-    CHECK(count("stroke-width=\"2.5\"") == 2);  // roots
+    CHECK(count(" l-6 -4 v8 z") == 2 * nodes * (3 + 1));  // arrows: three in a row, and to the next
+    CHECK(count(" H") >= 2 * (2 * nodes - 1));            // bands of trees: each GPU but the root has a parent
+    CHECK(count("stroke-width=\"2.5\"") == 2);            // roots
   }
   const std::string alone = perf::topology_svg(machine, "one", 1);
   CHECK(test::contains(alone, ">channel 0<"));
   CHECK_FALSE(test::contains(alone, ">mlx5_0<"));
-  CHECK(test::contains(perf::topology_svg(machine, "many", 100), "over 8 such nodes, the most that are drawn"));
+  CHECK(test::contains(perf::topology_svg(machine, "many", 100), "Channels of a job of 8 nodes, as an example: yours has 100"));
 }
 
 TEST_CASE("channels that are alike are drawn once") {
@@ -144,4 +148,15 @@ TEST_CASE("channels that are alike are drawn once") {
     if (auto* gpu = std::get_if<Gpu>(&part.is)) gpu->nvlinks[0].links = 4;
   }
   CHECK(test::contains(perf::topology_svg(machine, "one", 1), ">channels 0, 2<"));
+}
+
+TEST_CASE("the ring's way from the last node back to the first is a line of its own") {
+  const Topology machine{{{-1, std::nullopt, Numa{}},
+                          {0, function(1, 16), Gpu{0, 90, {}, 0, 0}},
+                          {0, function(2, 16), Nic{{{"mlx5_0", 1, 400, 7, true, true}}}}}};
+  const std::string svg = perf::topology_svg(machine, "some", 8);
+  const std::regex way(R"(d="M[0-9.]+ [0-9.]+ v[0-9.]+ H([0-9.]+) V)");
+  std::map<std::string, int> beside;
+  for (std::sregex_iterator at(svg.begin(), svg.end(), way), end; at != end; ++at) ++beside[(*at)[1]];
+  CHECK(beside == std::map<std::string, int>{{"12.0", 1}, {"24.0", 7}});
 }

@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <vector>
 
 #include "perf/channels_svg.h"
+#include "perf/topology_text.h"
+#include "perf/way_lines.h"
 #include "schedule/svg.h"
 
 namespace gyre::perf {
@@ -17,7 +18,7 @@ using schedule::svg::Box;
 using topo::Gpu, topo::Nic, topo::Numa, topo::Part, topo::Port, topo::Switch, topo::Topology;
 namespace svg = schedule::svg;
 
-constexpr double gap = 12, heading = 24, line_height = 15, letter = 6.6, title_letter = 9, least_width = 900;
+constexpr double gap = 12, heading = 24, line_height = 15, letter = 7, title_letter = 9, least_width = 1220;
 
 struct Look {
   std::string_view fill, stroke;
@@ -49,7 +50,7 @@ std::vector<std::string> lines_of(const Part& part) {
     if (links > 0) lines.push_back(fmt::format("{} NVLinks", links));
   } else if (const auto* nic = std::get_if<Nic>(&part.is)) {
     for (const Port& port : nic->ports) {
-      lines.push_back(fmt::format("{}{}{}{}", port.name, port.number > 1 ? fmt::format(":{}", port.number) : "",
+      lines.push_back(fmt::format("{}{}{}", shortened(port_name(port)),
                                   port.gbit_per_s > 0 ? fmt::format(", {:g} Gbit/s", port.gbit_per_s) : "", port.up ? "" : ", down"));
     }
     if (nic->ports.empty()) lines.emplace_back("NIC");
@@ -62,14 +63,24 @@ std::vector<std::string> lines_of(const Part& part) {
   return lines;
 }
 
+// Under the pointer.
+std::string long_names(const Part& part) {
+  std::vector<std::string> names;
+  if (const auto* nic = std::get_if<Nic>(&part.is)) {
+    for (const Port& port : nic->ports) names.push_back(title_of(port_name(port)));
+  }
+  std::erase(names, "");
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
 class Drawing {
  public:
-  explicit Drawing(const Topology& topology) : topology_(topology) {
+  explicit Drawing(const Topology& topology) : topology_(topology), lines_(topology) {
     double y = heading + gap;
     for (const int part : topology.children(-1)) {
-      place(part, gap, y);
+      place(part, gap + lines_.room(-1), y);
       y += boxes_[part].height + gap;
-      width_ = std::max(width_, boxes_[part].width + 2 * gap);
+      width_ = std::max(width_, boxes_[part].x + boxes_[part].width + gap);
     }
     height_ = y + line_height + gap;
   }
@@ -84,15 +95,8 @@ class Drawing {
         width, height_ + channels.height);
     out += svg::text(gap, heading, title, " font-size=\"15\" font-weight=\"bold\"");
     for (const int part : topology_.children(-1)) draw(part, out);
-    const auto ways = topo::ways_out(topology_);
-    const auto gpus = topology_.all<Gpu>();
-    bool any = false;
-    for (size_t gpu = 0; gpu < gpus.size(); ++gpu) {
-      if (ways[gpu].empty()) continue;
-      any = true;
-      join(boxes_.at(gpus[gpu]), boxes_.at(ways[gpu][0].nic), " stroke=\"#e07b00\" stroke-width=\"3\" stroke-opacity=\"0.7\"", out);
-    }
-    if (any) out += svg::text(gap, height_ - gap, "orange: the NIC by which a GPU goes to other machines", " fill=\"#c05a00\"");
+    out += lines_.drawn(boxes_);
+    if (!lines_.empty()) out += svg::text(gap, height_ - gap, "lines: the NIC by which a GPU goes to other machines", " fill=\"#c05a00\"");
     return out + channels.elements + "</svg>\n";
   }
 
@@ -106,7 +110,7 @@ class Drawing {
     size_t longest = 0;
     for (const std::string& line : lines) longest = std::max(longest, line.size());
     Box box{x, y, 2 * gap + letter * static_cast<double>(longest), gap + line_height * static_cast<double>(lines.size())};
-    double across = x + gap, down = y + box.height;
+    double across = x + gap + (beside(part) ? 0 : lines_.room(part)), down = y + box.height;
     for (const int child : topology_.children(part)) {
       place(child, across, down);
       const Box& placed = boxes_[child];
@@ -114,36 +118,26 @@ class Drawing {
       box.height = std::max(box.height, placed.y + placed.height + gap - y);
       (beside(part) ? across : down) += (beside(part) ? placed.width : placed.height) + gap;
     }
+    if (beside(part)) box.height += lines_.room(part);
     boxes_[part] = box;
   }
 
   void draw(int part, std::string& out) const {
     const Box& box = boxes_.at(part);
     const Look look = look_of(at(part));
+    out += svg::group(long_names(at(part)));
     out += svg::rect(box, fmt::format(" rx=\"5\" fill=\"{}\" stroke=\"{}\"", look.fill, look.stroke));
     double y = box.y + line_height;
     for (const std::string& line : lines_of(at(part))) {
       out += svg::text(box.x + gap, y, line);
       y += line_height;
     }
+    out += "</g>\n";
     for (const int child : topology_.children(part)) draw(child, out);
   }
 
-  /// From the edge of one that is nearest to the other.
-  static void join(const Box& from, const Box& to, std::string_view style, std::string& out) {
-    const auto middle = [](const Box& box) { return std::pair{box.x + box.width / 2, box.y + box.height / 2}; };
-    const auto edge = [&](const Box& box, const Box& other) {
-      const auto [x, y] = middle(box);
-      const auto [ox, oy] = middle(other);
-      if (std::abs(ox - x) / box.width > std::abs(oy - y) / box.height) return std::pair{ox > x ? box.x + box.width : box.x, y};
-      return std::pair{x, oy > y ? box.y + box.height : box.y};
-    };
-    const auto [x1, y1] = edge(from, to);
-    const auto [x2, y2] = edge(to, from);
-    out += svg::line(x1, y1, x2, y2, style);
-  }
-
   const Topology& topology_;
+  WayLines lines_;
   std::map<int, Box> boxes_;  // by part
   double width_ = 0, height_ = 0;
 };

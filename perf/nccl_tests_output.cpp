@@ -55,14 +55,21 @@ Error unread(uint64_t bytes, const char* column, std::string_view value) {
   return {Code::invalid_argument, fmt::format("its row of {} bytes has '{}' as {}", bytes, value.substr(0, 40), column)};
 }
 
+/// Microseconds; none: it is no number, or of more than eleven days. Means of what is less are finite.
+std::optional<double> time_us(std::string_view word) {
+  constexpr double most_us = 1e12;
+  const auto us = decimal(word);
+  return us && *us > 0 && *us < most_us ? us : std::nullopt;
+}
+
 /// The mean time of a row's ways; nothing: it has none.
 Result<std::optional<double>> row_us(const Words& row, uint64_t bytes, const std::vector<TimeColumns>& columns) {
   double sum = 0;
   int ways = 0;
   for (const auto& [time, wrong] : columns) {
     if (time >= row.size() || row[time] == "N/A") continue;
-    const auto us = decimal(row[time]);
-    if (!us || !(*us > 0)) return unread(bytes, "time", row[time]);
+    const auto us = time_us(row[time]);
+    if (!us) return unread(bytes, "time", row[time]);
     sum += *us;
     ++ways;
     if (!wrong) continue;

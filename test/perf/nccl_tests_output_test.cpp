@@ -1,5 +1,7 @@
 #include "perf/nccl_tests_output.h"
 
+#include <fmt/format.h>
+
 #include "test/catch.h"
 
 using namespace gyre;
@@ -67,6 +69,9 @@ TEST_CASE("wrong results, and what is no table, are errors that say what was see
   CHECK(times_error(start + "  8  2  float  sum  -1  10.00  0.00  0.00\n") == "its row of 8 bytes has '' as #wrong");
   CHECK(times_error(start + "  8  2  float  sum  -1  ten  0.00  0.00  0\n") == "its row of 8 bytes has 'ten' as time");
   CHECK(times_error(start + "  8  2  float  sum  -1  0.00  0.00  0.00  0\n") == "its row of 8 bytes has '0.00' as time");
+  for (const char* time : {"inf", "nan", "-1", "1e308", "1e309"})
+    CHECK(times_error(start + "  8  2  float  sum  -1  " + time + "  0.00  0.00  0\n") ==
+          fmt::format("its row of 8 bytes has '{}' as time", time));
   const std::string none = "it printed no table of nccl-tests': a line '# size count type ...' and rows under it";
   CHECK(times_error(start + footer) == none);
   CHECK(times_error("") == none);

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <optional>
 #include <vector>
 
 #include "base/text.h"
+#include "base/types.h"
 
 namespace gyre::perf {
 namespace {
@@ -51,12 +53,22 @@ std::optional<double> decimal(std::string_view word) {
   return value;
 }
 
+constexpr uint64_t most_row_bytes = uint64_t{1} << 62;  // of a call: what is computed of two sizes still fits
+bool has_digits_only(std::string_view word) { return word.find_first_not_of("0123456789") == word.npos; }
+
+/// Whether a line is one of the table's, and not a launcher's or NCCL's that begins with a number, too: "16 tasks were started".
+bool is_table_row(const Words& words) {
+  constexpr std::array<std::string_view, 5> others{"char", "int", "fp8_e4m3", "fp8_e5m2", "none"};  // of nccl-tests for AMD, and before 2
+  if (words.size() < 4 || !has_digits_only(words[0]) || !has_digits_only(words[1])) return false;
+  return data_type_named(words[2]).has_value() || std::ranges::find(others, words[2]) != others.end();
+}
+
 Error unread(uint64_t bytes, const char* column, std::string_view value) {
   return {Code::invalid_argument, fmt::format("its row of {} bytes has '{}' as {}", bytes, value.substr(0, 40), column)};
 }
 
 /// Microseconds; none: it is no number, or of more than eleven days. Means of what is less are finite.
-std::optional<double> time_us(std::string_view word) {
+std::optional<double> us_in(std::string_view word) {
   constexpr double most_us = 1e12;
   const auto us = decimal(word);
   return us && *us > 0 && *us < most_us ? us : std::nullopt;
@@ -68,7 +80,7 @@ Result<std::optional<double>> row_us(const Words& row, uint64_t bytes, const std
   int ways = 0;
   for (const auto& [time, wrong] : columns) {
     if (time >= row.size() || row[time] == "N/A") continue;
-    const auto us = time_us(row[time]);
+    const auto us = us_in(row[time]);
     if (!us) return unread(bytes, "time", row[time]);
     sum += *us;
     ++ways;
@@ -104,8 +116,11 @@ Result<std::map<uint64_t, double>> nccl_tests_times(std::string_view output) {
         return Error{Code::internal, fmt::format("wrong results: {} values out of bounds", words[5].substr(0, 40))};
       continue;
     }
-    const auto bytes = words.size() > 3 ? parse_number(words.front()) : std::nullopt;
-    if (columns.empty() || !bytes || *bytes == 0) continue;  // of 0: there are fewer elements than ranks
+    if (columns.empty() || !is_table_row(words)) continue;
+    const auto bytes = parse_number(words.front());
+    if (!bytes || *bytes > most_row_bytes)
+      return Error{Code::invalid_argument, fmt::format("its row of {} bytes is of more than can be", words.front().substr(0, 40))};
+    if (*bytes == 0) continue;  // there are fewer elements than ranks
     const auto us = GYRE_TRY(row_us(words, *bytes, columns));
     if (!us) continue;
     double& mean = means[*bytes];

@@ -78,6 +78,28 @@ TEST_CASE("wrong results, and what is no table, are errors that say what was see
   CHECK(times_error("  8  2  float  sum  -1  10.00  0.00  0.00  0  12.00  0.00  0.00  0\n") == none);
 }
 
+TEST_CASE("lines that begin with a number and are no rows are passed over") {
+  const std::string around =
+      "16 tasks were started on two nodes\n"
+      "2025 01 02 03 04 05 06 07 0 08 09 10 0\n"
+      "2 16 tasks sum -1 ten 0 0 0\n"
+      "7 8 float\n"
+      "-8 2 float sum -1 ten 0 0 0\n";
+  const std::string all = header + around + "  8  2  float  sum  -1  10.00  0.00  0.00  0  12.00  0.00  0.00  0\n" + around + footer;
+  CHECK(times_of(all) == Times{{8, 11}});
+  for (const char* type : {"int8", "uint64", "half", "bfloat16", "f8e4m3", "double", "char", "fp8_e5m2", "none"})
+    CHECK(times_of(fmt::format("{}  8  2  {}  none  -1  10.00  0.00  0.00  0  12.00  0.00  0.00  0\n", header, type)) == Times{{8, 11}});
+}
+
+TEST_CASE("a size that no memory has is an error") {
+  const auto error_of = [](const char* size) {
+    return times_error(fmt::format("{}  {}  2  float  sum  -1  10.00  0.00  0.00  0  12.00  0.00  0.00  0\n", header, size));
+  };
+  CHECK(error_of("4611686018427387904").empty());
+  for (const char* size : {"4611686018427387905", "18446744073709551615", "18446744073709551616", "99999999999999999999"})
+    CHECK(error_of(size) == fmt::format("its row of {} bytes is of more than can be", size));
+}
+
 TEST_CASE("the ranks of nccl-tests are counted by their numbers, and its first device is named") {
   const NcclTestsRanks ranks = nccl_tests_ranks(header);
   CHECK(ranks.count == 2);

@@ -3,6 +3,8 @@
 #pragma once
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -25,6 +27,8 @@ inline std::string shown(const nlohmann::json& value) {
 /// that grows with the square of the text.)
 class JsonCheck final : public nlohmann::json_sax<nlohmann::json> {
  public:
+  explicit JsonCheck(std::string_view text) : text_(text) {}
+
   bool null() override { return true; }
   bool boolean(bool) override { return true; }
   bool number_integer(number_integer_t) override { return true; }
@@ -39,7 +43,11 @@ class JsonCheck final : public nlohmann::json_sax<nlohmann::json> {
   bool key(string_t& key) override {
     return keys_.back().insert(key).second || fails(fmt::format("{} stands twice in an object", shown(key)));
   }
-  bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception&) override { return fails("is not JSON"); }
+  bool parse_error(std::size_t bytes, const std::string&, const nlohmann::json::exception&) override {
+    const std::string_view read = text_.substr(0, bytes == 0 ? 0 : bytes - 1);  // up to the one that is wrong, or the end
+    const auto line = 1 + std::count(read.begin(), read.end(), '\n');
+    return fails(fmt::format("is not JSON: line {}, column {}", line, read.size() - (read.rfind('\n') + 1) + 1));  // npos and 1 are 0
+  }
 
   std::string error;
 
@@ -58,12 +66,13 @@ class JsonCheck final : public nlohmann::json_sax<nlohmann::json> {
     return false;
   }
 
+  std::string_view text_;
   std::vector<std::set<std::string>> keys_;  ///< of the objects that are open; a list has none
 };
 
 /// `source` is the name of the text in errors.
 inline Result<nlohmann::json> parse_json(std::string_view text, std::string_view source) {
-  JsonCheck check;
+  JsonCheck check(text);
   if (!nlohmann::json::sax_parse(text, &check)) return Error{Code::invalid_argument, fmt::format("{}: {}", source, check.error)};
   return nlohmann::json::parse(text, nullptr, false);
 }

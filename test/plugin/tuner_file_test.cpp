@@ -53,6 +53,6 @@ TEST_CASE("a file that begins with a brace is a profile, with all else that may 
   CHECK(file.hash == fnv1a(profile));
   const auto& wrong = tuner_file(written("wrong.json", "{"));
   REQUIRE_FALSE(wrong.rules);
-  CHECK(wrong.rules.error().what == (folder / "wrong.json") + ": is not JSON");
+  CHECK(wrong.rules.error().what == (folder / "wrong.json") + ": is not JSON: line 1, column 2");
   CHECK(wrong.hash == fnv1a("{"));
 }

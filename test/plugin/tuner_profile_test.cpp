@@ -154,7 +154,7 @@ TEST_CASE("a profile that only says what things cost has no choices, and what is
 }
 
 TEST_CASE("a wrong thing in a profile is an error with its file, key and value") {
-  CHECK(profile_error("{") == "profile.json: is not JSON");
+  CHECK(profile_error("{") == "profile.json: is not JSON: line 1, column 2");
   CHECK(profile_error(R"({"nccl":[]})") == "profile.json: nccl = []: must be an object");
   CHECK(profile_error(R"({"nccl":{}})") == "profile.json: nccl.version: is missing");
   CHECK(profile_error(R"({"nccl":{"version":1}})") == "profile.json: nccl.version = 1: must be a text");

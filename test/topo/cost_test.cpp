@@ -94,7 +94,10 @@ TEST_CASE("constants: every error names the file, the key and the value") {
     const auto parsed = parse_constants(text, "my.json");
     return parsed ? std::string() : parsed.error().what;
   };
-  CHECK(what("{") == "my.json: is not JSON");
+  CHECK(what("") == "my.json: is not JSON: line 1, column 1");
+  CHECK(what("{") == "my.json: is not JSON: line 1, column 2");
+  CHECK(what("{\"links\": {},\n \"ranks\" {}}") == "my.json: is not JSON: line 2, column 10");
+  CHECK(what("{\n\n") == "my.json: is not JSON: line 3, column 1");
   CHECK(what("[]") == "my.json: must be an object");
   CHECK(what(R"({"links":{}})") == "my.json: ranks: is missing");
   const std::string links = R"("links":{"a":{"alpha_us":-1,"beta_ns_per_byte":1,"overhead_us":0,"by_processor":false}})";

@@ -54,7 +54,7 @@ TEST_CASE("a row is the same after it was a text") {
 
 TEST_CASE("texts that are no rows are errors that say what is wrong") {
   const auto said = [](const std::string& text) { return error_of(parse_gpu_row(text)); };
-  for (const char* junk : {"", "{", "\xff\xfe"}) CHECK(said(junk) == "what a rank says of its GPU: is not JSON");
+  for (const char* junk : {"", "{", "\xff\xfe"}) CHECK(said(junk).starts_with("what a rank says of its GPU: is not JSON: line 1, column "));
   for (const char* junk : {"[]", "7", "null"}) CHECK(said(junk) == "what a rank says of its GPU: must be an object");
   CHECK(said("{}") == "what a rank says of its GPU: gpu: is missing");
   CHECK(said(R"({"gpu":1})") == "what a rank says of its GPU: gpu = 1: must be a text");

@@ -52,6 +52,6 @@ TEST_CASE("a wrong constant is an error that says where it is and what is right"
   CHECK(once_changed("/machines/dgx_h100/nvlinks", 18).find("machines.dgx_h100.nvlinks = 18: unknown") != std::string::npos);
   CHECK(once_changed("/published/tree/base_us", {1, 2}) == "mine.json: published.tree.base_us = [1,2]: must be 3 numbers from 0 to 1e9");
   CHECK(once_changed("/published/ll_gb_per_s/hopper", {1, -2, 3}).find("must be 3 numbers") != std::string::npos);
-  CHECK(parse_model_constants("{", "mine.json").error().what == "mine.json: is not JSON");
+  CHECK(parse_model_constants("{", "mine.json").error().what == "mine.json: is not JSON: line 1, column 2");
   CHECK(model_constants_of("/none.json").error().what.find("/none.json") != std::string::npos);
 }

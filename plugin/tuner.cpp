@@ -28,7 +28,8 @@ bool fits(const TunerRule& rule, int64_t ranks, int64_t nodes) {
 
 std::vector<TunerRule> rules_for(std::span<const TunerRule> rules, int64_t ranks, int64_t nodes) {
   std::vector<TunerRule> own;
-  std::copy_if(rules.begin(), rules.end(), std::back_inserter(own), [&](const TunerRule& rule) { return fits(rule, ranks, nodes); });
+  std::copy_if(rules.begin(), rules.end(), std::back_inserter(own),
+               [&](const TunerRule& rule) { return rule.algorithm != TunerRule::nccls_own && fits(rule, ranks, nodes); });
   for (TunerRule& rule : own)
     if (!limits_channels(rule, nodes)) rule.channels = 0;
   return own;
@@ -37,6 +38,11 @@ std::vector<TunerRule> rules_for(std::span<const TunerRule> rules, int64_t ranks
 }  // namespace
 
 Tuner::Tuner(std::span<const TunerRule> rules, int64_t ranks, int64_t nodes) : rules_(rules_for(rules, ranks, nodes)), index_(rules_) {}
+
+bool all_nccls_own(std::span<const TunerRule> rules, int64_t ranks, int64_t nodes) {
+  return std::any_of(rules.begin(), rules.end(),
+                     [&](const TunerRule& rule) { return rule.algorithm == TunerRule::nccls_own && fits(rule, ranks, nodes); });
+}
 
 std::string why_none(std::span<const TunerRule> rules, int64_t ranks, int64_t nodes) {
   if (!fills_nodes(ranks, nodes)) return "they are not as many on each node";

@@ -43,6 +43,8 @@ class Tuner {
   TunerIndex index_;  ///< of them
 };
 
+/// Whether a profile has a communicator's job, in which all choices are NCCL's own.
+bool all_nccls_own(std::span<const TunerRule> rules, int64_t ranks, int64_t nodes);
 /// Why none of a profile's rules are for a communicator.
 std::string why_none(std::span<const TunerRule> rules, int64_t ranks, int64_t nodes);
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 
@@ -18,6 +19,7 @@ namespace {
 constexpr const char* tuner_name = "gyre";
 
 void log_rules(const std::string& file, std::span<const TunerRule> rules, size_t own, int64_t ranks, int64_t nodes) {
+  const auto all = std::ranges::count_if(rules, [](const TunerRule& rule) { return rule.algorithm != TunerRule::nccls_own; });
   const bool profile = !rules.empty() && rules.front().ranks_per_node != TunerRule::any;
   if (file.empty())
     log::info("tuner: no GYRE_TUNER_FILE, all choices are NCCL's");
@@ -25,12 +27,14 @@ void log_rules(const std::string& file, std::span<const TunerRule> rules, size_t
     log::info("tuner: {} has no choices for NCCL, all are its own; gyre-perf tune_nccl or crossovers --profile adds some to a profile",
               file);
   else if (ranks == TunerRule::any)
-    log::info("tuner: {} of {} rules in {} are for any number of ranks, others can't be told by this NCCL", own, rules.size(), file);
+    log::info("tuner: {} of {} rules in {} are for any number of ranks, others can't be told by this NCCL", own, all, file);
+  else if (all_nccls_own(rules, ranks, nodes))
+    log::info("tuner: all choices for {} ranks on {} nodes are NCCL's: {} has none for them that is better", ranks, nodes, file);
   else if (profile && own == 0)
     log::info("tuner: {} has no job of {} ranks on {} nodes, all choices are NCCL's: {}", file, ranks, nodes,
               why_none(rules, ranks, nodes));
   else
-    log::info("tuner: {} of {} rules in {} are for {} ranks on {} nodes", own, rules.size(), file, ranks, nodes);
+    log::info("tuner: {} of {} rules in {} are for {} ranks on {} nodes", own, all, file, ranks, nodes);
 }
 
 /// What NCCL has as the context of a communicator.

@@ -41,7 +41,7 @@ Result<TunerRule> profile_choice(const JsonObject& choices, const std::string& c
   const size_t slash = std::min(word.find('/'), word.size());
   TunerRule rule;
   rule.least_bytes = given[0].get<uint64_t>();
-  rule.algorithm = rule.protocol = -1;
+  rule.algorithm = rule.protocol = TunerRule::nccls_own;
   if (word == tuner_nccls_own) return rule;
   rule.algorithm = number_of(tuner_algorithms, word.substr(0, slash));
   rule.protocol = slash == word.size() ? -1 : number_of(tuner_protocols, word.substr(slash + 1));
@@ -83,10 +83,14 @@ Status add_job(const JsonObject& job, TunerRule rule, std::vector<TunerRule>& ru
   const JsonObject choices = GYRE_TRY(job.object("choices"));
   GYRE_TRY(check_measured(job, choices));
   GYRE_TRY(choices.only({tuner_collectives.begin(), tuner_collectives.end()}));
+  const size_t before = rules.size();
   for (const auto& [collective, ignored] : choices.value().items()) {
     rule.collective = number_of(tuner_collectives, collective);
     GYRE_TRY(add_choices(choices, collective, rule, rules));
   }
+  if (choices.value().empty() || rules.size() != before) return {};
+  rule.algorithm = rule.protocol = TunerRule::nccls_own;
+  rules.push_back(rule);
   return {};
 }
 

@@ -16,8 +16,9 @@ namespace gyre::plugin {
 /// Whether a text is meant to be one.
 bool is_tuner_profile(std::string_view text);
 
-/// Its thresholds as rules, no two of which fit the same call. Error: also of a profile that another version of gyre wrote. "made_for" is
-/// not looked at: ranks on hosts with other processors would answer differently, and hang.
+/// Its thresholds as rules, no two of which fit the same call; NCCL's own choice has none but where a job has no other. Error: also of a
+/// profile that another version of gyre wrote. "made_for" is not looked at: ranks on hosts with other processors would answer differently,
+/// and hang.
 Result<std::vector<TunerRule>> parse_tuner_profile(std::string_view text, std::string_view file);
 
 }  // namespace gyre::plugin

@@ -264,6 +264,27 @@ TEST_CASE("a profile is asked like rules, and init says which of it are a commun
   CHECK(logged().back().text.starts_with("NET/gyre: tuner init: " + stale.path + ": nccl.version = \"0.0.1\": made by another gyre"));
 }
 
+TEST_CASE("a profile's job in which nothing beats NCCL's own choice is told from one that is not there") {
+  const Rim rim;
+  const WrittenRules file(R"({"nccl":{"machine":"m","version":")" + std::string(version) + R"(","date":"","origin":"","jobs":[
+    {"ranks_per_node":8,"nodes":2,"choices":{"all_reduce":[[0,"nccl"]]}},
+    {"ranks_per_node":4,"nodes":1,"choices":{"all_reduce":[[0,"tree/ll"],[8,"nccl"]]}}]}})");
+  const auto said = [&](size_t ranks, size_t nodes) {
+    void* context = rim.stale;
+    REQUIRE(ncclTunerPlugin_v6.init(&context, 1, ranks, nodes, keep_line, nullptr, nullptr) == ncclSuccess);
+    TunerAnswer answer;
+    CHECK(ncclTunerPlugin_v6.getCollInfo(context, ncclFuncAllReduce, 8, 1, answer.table(), 7, 3, 0, &answer.channels) == ncclSuccess);
+    CHECK(answer.touched() == 0);
+    const std::string text = logged().back().text;
+    CHECK(ncclTunerPlugin_v6.finalize(context) == ncclSuccess);
+    return text;
+  };
+  const std::string tuner = "NET/gyre: tuner: ";
+  CHECK(said(16, 2) == tuner + "all choices for 16 ranks on 2 nodes are NCCL's: " + file.path + " has none for them that is better");
+  CHECK(said(4, 1) == tuner + "1 of 1 rules in " + file.path + " are for 4 ranks on 1 nodes");
+  CHECK(said(8, 1).starts_with(tuner + file.path + " has no job of 8 ranks on 1 nodes, all choices are NCCL's: with 8 ranks on a node"));
+}
+
 TEST_CASE("a profile that only says what things cost leaves all to NCCL, and init says why") {
   const Rim rim;
   const WrittenRules file(R"({"links":{},"ranks":{},"machines":{}})");

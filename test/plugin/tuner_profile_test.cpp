@@ -78,6 +78,14 @@ TEST_CASE("a choice of a profile's may be NCCL's own, anywhere in the list") {
                                       {128, "NCCL's own"}})
     CHECK(chosen(tuner, ncclFuncAllReduce, static_cast<uint64_t>(bytes)) == choice);
   CHECK(chosen(tuner, ncclFuncReduce, 8) == "NCCL's own");
+  const auto none = rules_in(job(8, 2, R"("reduce":[[0,"nccl"],[8,"nccl"]],"all_reduce":[[0,"nccl"]])"));
+  for (const int64_t nodes : {1, 2, 3}) {
+    const Tuner nobody(none, 8 * nodes, nodes);
+    CHECK(nobody.rules() == 0);
+    CHECK(chosen(nobody, ncclFuncReduce, 8) == "NCCL's own");
+    CHECK(all_nccls_own(none, 8 * nodes, nodes) == (nodes > 1));
+  }
+  CHECK_FALSE(all_nccls_own(rules_in(job(8, 2, R"("reduce":[[0,"nccl"]],"broadcast":[[0,"ring/ll"]])")), 16, 2));
   CHECK(error_of_choices(R"("reduce":[[0,"nccl"],[0,"tree/ll"]])").ends_with("[1] = [0,\"tree/ll\"]: must begin after the one before it"));
 }
 

@@ -84,6 +84,12 @@ std::string_view nearest(std::string_view word, std::span<const std::string_view
   return best;
 }
 
+std::string printable(std::string_view text, size_t most) {
+  std::string shown(text.substr(0, most));
+  for (char& c : shown) c = c >= ' ' && c <= '~' ? c : '?';
+  return text.size() > most ? shown + "…" : shown;
+}
+
 std::string errno_text(int error) { return std::system_category().message(error); }
 
 }  // namespace gyre

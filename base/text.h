@@ -1,5 +1,6 @@
 // Reading what people type: sizes, whole numbers, grids, and the nearest right word for a wrong one. And what the system says, for them.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -19,6 +20,8 @@ std::optional<uint64_t> parse_bytes(std::string_view);
 Result<std::vector<int>> parse_grid(std::string_view);
 /// The candidate with the smallest edit distance to `word`; empty when none is closer than half its length.
 std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates);
+/// What a line for people may carry of a foreign text: so many characters, each of printable ASCII, others being a ?.
+std::string printable(std::string_view, size_t most);
 /// What an errno value means; safe from any thread.
 std::string errno_text(int error);
 

@@ -6,6 +6,8 @@
 #include <array>
 #include <cctype>
 
+#include "base/text.h"
+
 namespace gyre::perf {
 namespace {
 
@@ -101,7 +103,7 @@ std::string nccl_warning_in(std::string_view log) {
 
 std::string nccl_version_in(std::string_view log) {
   const std::string_view version = word_behind("NCCL version ", log);
-  return version.empty() ? "unknown" : std::string(version.substr(0, 40));
+  return version.empty() ? "unknown" : printable(version, 40);
 }
 
 }  // namespace gyre::perf

@@ -64,7 +64,7 @@ bool is_table_row(const Words& words) {
 }
 
 Error unread(uint64_t bytes, const char* column, std::string_view value) {
-  return {Code::invalid_argument, fmt::format("its row of {} bytes has '{}' as {}", bytes, value.substr(0, 40), column)};
+  return {Code::invalid_argument, fmt::format("its row of {} bytes has '{}' as {}", bytes, printable(value, 40), column)};
 }
 
 /// Microseconds; none: it is no number, or of more than eleven days. Means of what is less are finite.
@@ -87,7 +87,7 @@ Result<std::optional<double>> row_us(const Words& row, uint64_t bytes, const std
     if (!wrong) continue;
     if (*wrong >= row.size()) return unread(bytes, "#wrong", "");
     if (row[*wrong] != "N/A" && decimal(row[*wrong]) != 0.0)
-      return Error{Code::internal, fmt::format("wrong results: #wrong of {} bytes is {}", bytes, row[*wrong].substr(0, 40))};
+      return Error{Code::internal, fmt::format("wrong results: #wrong of {} bytes is {}", bytes, printable(row[*wrong], 40))};
   }
   return ways == 0 ? std::optional<double>() : sum / ways;
 }
@@ -95,8 +95,9 @@ Result<std::optional<double>> row_us(const Words& row, uint64_t bytes, const std
 /// The next line; the text is what follows it.
 std::string_view taken_line(std::string_view& text) {
   const size_t end = std::min(text.find('\n'), text.size());
-  const std::string_view line = text.substr(0, end);
+  std::string_view line = text.substr(0, end);
   text.remove_prefix(std::min(end + 1, text.size()));
+  while (line.ends_with('\r')) line.remove_suffix(1);
   return line;
 }
 
@@ -113,13 +114,13 @@ Result<std::map<uint64_t, double>> nccl_tests_times(std::string_view output) {
     if (comment) {
       if (auto named = columns_named(words); !named.empty()) columns = std::move(named);
       if (line.find(" Out of bounds values : ") != line.npos && words.size() > 5 && words[5] != "0" && words[5] != "N/A")
-        return Error{Code::internal, fmt::format("wrong results: {} values out of bounds", words[5].substr(0, 40))};
+        return Error{Code::internal, fmt::format("wrong results: {} values out of bounds", printable(words[5], 40))};
       continue;
     }
     if (columns.empty() || !is_table_row(words)) continue;
     const auto bytes = parse_number(words.front());
     if (!bytes || *bytes > most_row_bytes)
-      return Error{Code::invalid_argument, fmt::format("its row of {} bytes is of more than can be", words.front().substr(0, 40))};
+      return Error{Code::invalid_argument, fmt::format("its row of {} bytes is of more than can be", printable(words.front(), 40))};
     if (*bytes == 0) continue;  // there are fewer elements than ranks
     const auto us = GYRE_TRY(row_us(words, *bytes, columns));
     if (!us) continue;
@@ -142,7 +143,7 @@ NcclTestsRanks nccl_tests_ranks(std::string_view output) {
     const auto rank = parse_number(words[2]);
     if (rank && *rank < most) ranks.count = std::max(ranks.count, static_cast<int>(*rank) + 1);
     const size_t place = line.find("] ");
-    if (ranks.device.empty() && place != line.npos) ranks.device = line.substr(place + 2);
+    if (ranks.device.empty() && place != line.npos) ranks.device = printable(line.substr(place + 2), 80);
   }
   return ranks;
 }

@@ -8,6 +8,7 @@
 #include <set>
 #include <string_view>
 
+#include "base/text.h"
 #include "perf/nccl_forced.h"
 #include "perf/nccl_tests_output.h"
 
@@ -19,7 +20,8 @@ using Clock = std::chrono::steady_clock;
 // A launcher's last line often says no more than the exit code.
 std::string why_failed(const Finished& done) {
   const std::string warning = nccl_warning_in(done.out + "\n" + done.err);
-  return warning.empty() ? done.last_line() : warning;
+  constexpr size_t most = 300;
+  return printable(warning.empty() ? done.last_line() : warning, most);
 }
 
 Result<Finished> run_forced(const NcclTrial& trial, std::string_view choice, bool told) {

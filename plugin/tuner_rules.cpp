@@ -38,14 +38,6 @@ std::vector<Field> fields_of(std::string_view line) {
   }
 }
 
-/// What a log line may carry of a field.
-std::string shown(std::string_view text) {
-  constexpr size_t most = 40;
-  std::string printable(text.substr(0, most));
-  for (char& c : printable) c = c >= ' ' && c <= '~' ? c : '?';
-  return text.size() > most ? printable + "…" : printable;
-}
-
 /// A line's fields, read one after the other.
 class Line {
  public:
@@ -79,7 +71,7 @@ class Line {
 
  private:
   Error wrong(size_t i, const std::string& right) const {
-    return error(fields_[i].column, fmt::format("{} is \"{}\", must be {}", columns[i], shown(fields_[i].text), right));
+    return error(fields_[i].column, fmt::format("{} is \"{}\", must be {}", columns[i], printable(fields_[i].text, 40), right));
   }
 
   std::string_view file_;

@@ -40,6 +40,13 @@ TEST_CASE("a grid is extents with x between them") {
   }
 }
 
+TEST_CASE("what a line for people carries of a foreign text is short, and printable") {
+  CHECK(printable("", 3).empty());
+  CHECK(printable("abc", 3) == "abc");
+  CHECK(printable("abcd", 3) == "abc…");
+  CHECK(printable(" \x1b[1m\r\n\t~\x7f\xc3\xbc", 20) == " ?[1m???~???");
+}
+
 TEST_CASE("the nearest word is the one with the fewest changes, and none where all are far") {
   constexpr std::array<std::string_view, 4> words{"auto", "ring", "naive", "one_shot"};
   CHECK(nearest("ring", words) == "ring");

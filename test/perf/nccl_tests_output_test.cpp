@@ -109,5 +109,7 @@ TEST_CASE("the ranks of nccl-tests are counted by their numbers, and its first d
           "#   Rank  0 Pid  123 on host device  0 [0x07] Tesla V100\n#   Rank  0 Pid  124 on host device  0 [0x07] Tesla V100\n");
   CHECK(alone.count == 1);
   CHECK(alone.device == "Tesla V100");
+  CHECK(nccl_tests_ranks("# Rank  0 Pid  1 on host device  0 [0x07] Tesla V100\r\n").device == "Tesla V100");
+  CHECK(nccl_tests_ranks("# Rank  0 Pid  1 on host device  0 [0x07] \x1b[1m\xff\n").device == "?[1m?");
   CHECK(nccl_tests_ranks("# nThread 1\n# Rank\n").count == 0);
 }

@@ -125,11 +125,13 @@ def what_fails_hangs_is_wrong_or_runs_as_another_is_left_out_with_the_reason():
     played = Played({"/": f"{ran('ring/ll')}\n{table(OWN)}", "ring/ll": f"{ran('ring/ll')}\n{table(OWN)}", "tree/ll": f"sleep 1000\n{table(fast)}",
                      "tree/simple": table(fast, wrong=7),
                      "tree/ll128": "echo 'h:1:2 [0] enqueue.cc:9 NCCL WARN Error : no algorithm'; echo '  Exit code: 3' >&2; exit 3",
-                     "nvls/simple": f"{ran('ring/simple')}\n{table(fast)}", "ring/ll128": "echo nothing"})
+                     "nvls/simple": f"{ran('ring/simple')}\n{table(fast)}", "ring/ll128": "echo nothing",
+                     "ring/simple": "printf '\\033[1m%0400d\\n' 7 >&2; exit 3"})
     done = played.tuned(flags=["--timeout", 3]).passed()
     for choice, reason in (("tree/ll", "did not end within 3 s"), ("tree/simple", "wrong results: #wrong of 8 bytes is 7"),
                            ("nvls/simple", "NCCL ran ring/simple in its place"), ("ring/ll128", "it printed no table of nccl-tests'"),
                            ("tree/ll128", "exit code 3: Error : no algorithm"),
+                           ("ring/simple", f"exit code 3: ?[1m{'0' * 296}…\n"),
                            ("collnet_chain/simple", "exit code 3: no algorithm/protocol available for function AllReduce")):
         check(f"# {choice} is left out: {reason}" in done.out, done.story())
     check("does not say what it runs" not in done.out, done.story())

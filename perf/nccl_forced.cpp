@@ -11,6 +11,8 @@
 namespace gyre::perf {
 namespace {
 
+constexpr std::string_view env_word = "{env}";
+
 /// A word as NCCL takes it, in any case, and as it can be compared with what it says: "COLLNET_DIRECT" and "CollNetDirect" are
 /// collnetdirect.
 std::string plain(std::string_view word) {
@@ -63,10 +65,19 @@ Variables nccl_variables(std::string_view choice, bool told) {
   return variables;
 }
 
+Status check_env(const std::vector<std::string>& command) {
+  for (const std::string& word : command)
+    if (word != env_word && word.find(env_word) != word.npos)
+      return Error{Code::invalid_argument,
+                   fmt::format("{}: {} must be a word of its own; a shell hands it on by sh -c '...; \"$@\"' sh {} PROGRAM",
+                               printable(word, 80), env_word, env_word)};
+  return {};
+}
+
 std::vector<std::string> with_env(const std::vector<std::string>& command, const Variables& variables) {
   std::vector<std::string> words;
   for (const std::string& word : command) {
-    if (word != "{env}") {
+    if (word != env_word) {
       words.push_back(word);
       continue;
     }
@@ -79,16 +90,17 @@ std::vector<std::string> with_env(const std::vector<std::string>& command, const
   return words;
 }
 
-std::set<std::string> nccl_choices_in(std::string_view log, Collective collective) {
-  std::set<std::string> ran;
+std::map<std::string, std::set<std::string>> nccl_choices_in(std::string_view log) {
+  std::map<std::string, std::set<std::string>> ran;
   while (!log.empty()) {
     const std::string_view line = log.substr(0, log.find('\n'));
     log.remove_prefix(std::min(line.size() + 1, log.size()));
     const std::string_view algorithm = word_behind("-> Algo ", line);
     const std::string_view protocol = word_behind(" proto ", line);
     const std::string_view function = word_behind("NCCL INFO ", line);  // "AllReduce:"
-    if (algorithm.empty() || protocol.empty() || plain(function) != plain(name(collective))) continue;
-    ran.insert(word_for(algorithm, plugin::tuner_algorithms) + "/" + word_for(protocol, plugin::tuner_protocols));
+    if (algorithm.empty() || protocol.empty() || plain(function).empty()) continue;
+    ran[word_for(function, plugin::tuner_collectives)].insert(word_for(algorithm, plugin::tuner_algorithms) + "/" +
+                                                              word_for(protocol, plugin::tuner_protocols));
   }
   return ran;
 }

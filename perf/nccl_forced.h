@@ -2,11 +2,13 @@
 // of NCCL_DEBUG_SUBSYS=TUNING. Some releases fall back to another where they lack the one that is forced. Choices are "ring/ll128", as
 // profiles have them (plugin/tuner_profile.h).
 #pragma once
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "base/types.h"
 #include "perf/run_command.h"
 #include "plugin/tuner_words.h"
@@ -22,11 +24,13 @@ std::vector<std::string> nccl_candidates(Collective);
 /// The environment for a choice. No tuner is loaded, so that NCCL's own is NCCL's. `told`: NCCL logs what it runs, which takes it time.
 Variables nccl_variables(std::string_view choice, bool told);
 
+/// Error: {env} is a part of a word, where it would not be replaced.
+Status check_env(const std::vector<std::string>& command);
 /// The command with each word {env} replaced by `env`, and these: a launcher that leaves its environment behind starts that for each rank.
 std::vector<std::string> with_env(const std::vector<std::string>& command, const Variables&);
 
-/// What a log says that NCCL ran of the collective; empty: it does not say.
-std::set<std::string> nccl_choices_in(std::string_view log, Collective);
+/// What a log says that NCCL ran, by the collective's name, such as "all_reduce"; empty: it does not say.
+std::map<std::string, std::set<std::string>> nccl_choices_in(std::string_view log);
 /// The last warning, such as "Error : no algorithm/protocol available for function Broadcast"; empty: there is none.
 std::string nccl_warning_in(std::string_view log);
 /// "2.28.9+cuda13.0"; "unknown": the log does not say.

@@ -34,20 +34,24 @@ Result<Finished> run_forced(const NcclTrial& trial, std::string_view choice, boo
 /// That it runs, and as what it was forced to.
 Status look_at(const NcclTrial& trial, const std::string& choice, NcclTimes& times) {
   const Finished done = GYRE_TRY(run_forced(trial, choice, true));
-  const std::set<std::string> ran = nccl_choices_in(done.out + "\n" + done.err, trial.collective);
+  const std::string log = done.out + "\n" + done.err;
+  const auto all = nccl_choices_in(log);
+  const auto ran = all.find(std::string(name(trial.collective)));
   if (choice != nccls_own) {
-    if (ran.empty() || ran == std::set{choice}) return {};
-    return Error{Code::internal, fmt::format("NCCL ran {} in its place", fmt::join(ran, ", "))};
+    if (ran == all.end() || ran->second == std::set{choice}) return {};
+    return Error{Code::internal, fmt::format("NCCL ran {} in its place", fmt::join(ran->second, ", "))};
   }
   const NcclTestsRanks ranks = nccl_tests_ranks(done.out);
   if (ranks.count != 0 && ranks.count != trial.ranks)
     return Error{Code::invalid_argument, fmt::format("{} ranks ran, not {}", ranks.count, trial.ranks)};
-  if (ran.empty())
+  if (ran == all.end() && !all.empty())
+    return Error{Code::invalid_argument, fmt::format("NCCL ran {}, not {}", all.begin()->first, name(trial.collective))};
+  if (all.empty())
     fmt::print(
         "# NCCL does not say what it runs: it is too old for that, or the variables don't reach its ranks (then {{env}} before the program "
         "helps); what it runs as another is not noticed\n");
   times.device = ranks.device;
-  times.version = nccl_version_in(done.out + "\n" + done.err);
+  times.version = nccl_version_in(log);
   return {};
 }
 

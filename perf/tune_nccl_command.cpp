@@ -18,16 +18,21 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// Those whose benchmark, such as all_reduce_perf, is among a command's words, or among those of a word for a shell.
+/// Those whose benchmark, such as all_reduce_perf, is among a command's words, or among those of a word for a shell; gyre-perf's are words
+/// behind it.
 std::set<Collective> benchmarked(const std::vector<std::string>& command) {
   std::set<Collective> found;
   const std::string line = fmt::format("{}", fmt::join(command, " "));
+  bool gyres = false;
   for (size_t begin = 0; begin < line.size();) {
     const size_t end = std::min(line.find_first_of(" \t\n;", begin), line.size());
     const std::string word = line.substr(begin, end - begin);
     const std::string program = word.substr(word.find_last_of('/') + 1);  // npos and 1 are 0
-    for (const Collective collective : topo::nccl::collectives)
-      if (program == name(collective) || program.starts_with(fmt::format("{}_perf", name(collective)))) found.insert(collective);
+    const bool set = word.find('=') != word.npos;                         // a variable, or an option
+    for (const Collective collective : all_collectives())
+      if ((gyres && word == name(collective)) || (!set && program.starts_with(fmt::format("{}_perf", name(collective)))))
+        found.insert(collective);
+    if (!word.empty()) gyres = program == "gyre-perf";
     begin = end + 1;
   }
   return found;
@@ -35,14 +40,19 @@ std::set<Collective> benchmarked(const std::vector<std::string>& command) {
 
 Result<Collective> collective_of(const TuneNcclCommand& command) {
   const auto& known = topo::nccl::collectives;
+  const auto is_known = [&](Collective each) { return std::ranges::find(known, each) != known.end(); };
   std::vector<std::string_view> names(known.size());
   std::ranges::transform(known, names.begin(), [](Collective each) { return name(each); });
-  if (command.collective) {
-    if (std::ranges::find(known, *command.collective) != known.end()) return *command.collective;
-    return Error{Code::invalid_argument,
-                 fmt::format("--collective {}: NCCL asks a tuner only for {}", name(*command.collective), fmt::join(names, ", "))};
+  std::set<Collective> found = benchmarked(command.words);
+  if (const auto& said = command.collective) {
+    if (!is_known(*said))
+      return Error{Code::invalid_argument,
+                   fmt::format("--collective {}: NCCL asks a tuner only for {}", name(*said), fmt::join(names, ", "))};
+    if (found.size() == 1 && !found.contains(*said))
+      return Error{Code::invalid_argument, fmt::format("--collective {}: the command runs {}", name(*said), name(*found.begin()))};
+    return *said;
   }
-  const std::set<Collective> found = benchmarked(command.words);
+  std::erase_if(found, [&](Collective each) { return !is_known(each); });
   if (found.size() == 1) return *found.begin();
   return Error{Code::invalid_argument, fmt::format("the command names {} of {}, with _perf behind it: --collective says which it runs",
                                                    found.empty() ? "none" : "more than one", fmt::join(names, ", "))};
@@ -87,6 +97,7 @@ Status put_into_profile(const TuneNcclCommand& command, Collective collective, c
 
 Status measure_choices(const TuneNcclCommand& command) {
   const Collective collective = GYRE_TRY(collective_of(command));
+  GYRE_TRY(check_env(command.words));
   if (const Status place = check_profile(command.profile); !place)  // or hours are measured in vain
     return Error{Code::invalid_argument, fmt::format("--profile {}", place.error().what)};
   const auto profile = GYRE_TRY(read_profile(command.profile));

@@ -36,11 +36,20 @@ TEST_CASE("the environment forces a choice, without a tuner, and asks what ran")
 }
 
 TEST_CASE("a word {env} of a command is env with what is set") {
-  CHECK(with_env({"mpirun", "{env}", "./all_reduce_perf", "x{env}"}, {{"A", "1"}, {"B", std::nullopt}, {"C", "d e"}}) ==
-        Texts{"mpirun", "env", "-u", "B", "A=1", "C=d e", "./all_reduce_perf", "x{env}"});
+  CHECK(with_env({"mpirun", "{env}", "./all_reduce_perf"}, {{"A", "1"}, {"B", std::nullopt}, {"C", "d e"}}) ==
+        Texts{"mpirun", "env", "-u", "B", "A=1", "C=d e", "./all_reduce_perf"});
 }
 
-TEST_CASE("what NCCL says that it ran is found by any of its names, for the collective only") {
+TEST_CASE("{env} in a word of more is an error") {
+  CHECK(check_env({"mpirun", "{env}", "{env}", "./all_reduce_perf", "{ENV}"}));
+  for (const char* word : {"x{env}", "{env} ./all_reduce_perf", "A={env}"}) {
+    const Status status = check_env({"sh", "-c", word});
+    REQUIRE_FALSE(status);
+    CHECK(status.error().what.starts_with(word + std::string(": {env} must be a word of its own")));
+  }
+}
+
+TEST_CASE("what NCCL says that it ran is found by any of its names, of each collective") {
   const std::string log =
       "host:1:2 [0] NCCL INFO AllReduce: 8 Bytes -> Algo RING proto LL channel{Lo..Hi}={0..0}\n"
       "           8             2     float     sum      -1host:1:2 [0] NCCL INFO AllReduce: 64 Bytes -> Algo NVLS_TREE proto SIMPLE "
@@ -50,9 +59,10 @@ TEST_CASE("what NCCL says that it ran is found by any of its names, for the coll
       "host:1:2 [0] NCCL INFO AllGather: 64 Bytes -> Algo PAT proto SIMPLE channel{Lo..Hi}={0..1}\n"
       "host:1:2 [0] NCCL INFO AllReduce [Symmetric]: 64 Bytes -> Kernel x\n"
       "NCCL version 2.28.9+cuda13.0\n";
-  CHECK(nccl_choices_in(log, Collective::all_reduce) == std::set<std::string>{"collnet_direct/ll128", "nvls_tree/simple", "ring/ll"});
-  CHECK(nccl_choices_in(log, Collective::all_gather) == std::set<std::string>{"pat/simple"});
-  CHECK(nccl_choices_in(log, Collective::reduce).empty());
+  CHECK(nccl_choices_in(log) ==
+        std::map<std::string, std::set<std::string>>{{"all_reduce", {"collnet_direct/ll128", "nvls_tree/simple", "ring/ll"}},
+                                                     {"all_gather", {"pat/simple"}}});
+  CHECK(nccl_choices_in("").empty());
   CHECK(nccl_version_in(log) == "2.28.9+cuda13.0");
   CHECK(nccl_version_in("") == "unknown");
   CHECK(nccl_warning_in("h:1:2 [0] init.cc:7 NCCL WARN first\nh:1:2 [0] enqueue.cc:9 NCCL WARN Error : none available\r\nmore") ==

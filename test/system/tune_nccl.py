@@ -147,6 +147,10 @@ def where_nothing_runs_nothing_is_written():
         check(not os.path.exists(played.profile), "written")
     played = Played(usual(), ranks=8)
     played.tuned().complains("with NCCL's own choice: 8 ranks ran, not 16")
+    played = Played({"/": f"{ran('ring/ll')}\n{table(OWN)}"})
+    other = os.path.join(os.path.dirname(played.program), "bench")
+    os.rename(played.program, other)
+    played.tuned(other, flags=["--collective", "broadcast"]).complains("with NCCL's own choice: NCCL ran all_reduce, not broadcast")
 
 
 def the_rest_of_a_profile_stays_and_measured_choices_outlive_predictions():
@@ -182,6 +186,10 @@ def what_is_wrong_is_said_before_anything_runs():
     played.tuned("mpirun", "./train.py").complains("names none of all_reduce, .*--collective says")
     played.tuned("sh", "-c", "./all_reduce_perf; ./reduce_perf").complains("names more than one of")
     played.tuned(flags=["--collective", "alltoall"]).complains("--collective alltoall: NCCL asks a tuner only for all_reduce, ")
+    played.tuned(flags=["--collective", "broadcast"]).complains("--collective broadcast: the command runs all_reduce")
+    played.tuned("./alltoall_perf", flags=["--collective", "broadcast"]).complains("--collective broadcast: the command runs alltoall")
+    played.tuned("env", "LD_LIBRARY_PATH=/opt/reduce", "A=/x/reduce_perf", "/opt/reduce", "reduce").complains("names none of all_reduce")
+    played.tuned("sh", "-c", "{env} ./all_reduce_perf").complains("{env} ./all_reduce_perf: {env} must be a word of its own")
     played.tuned(flags=["--collective", "all_red"]).complains("did you mean all_reduce")
     played.tuned(flags=["--rounds", 1]).complains("--rounds")
     played.tuned("/nowhere/all_reduce_perf").complains("/nowhere/all_reduce_perf: No such file")

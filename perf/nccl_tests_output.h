@@ -12,7 +12,8 @@
 namespace gyre::perf {
 
 /// Microseconds of a call by its size, which is that of the larger of a rank's input and output, as it is for NCCL's tuner. The mean of
-/// what is there: out of place and in place, all types and roots. Error: no table, a row that can't be read, or wrong results.
+/// what is there: out of place and in place, all types and roots. Error: no table, a row that can't be read, or wrong results, which alone
+/// are Code::internal.
 Result<std::map<uint64_t, double>> nccl_tests_times(std::string_view output);
 
 struct NcclTestsRanks {

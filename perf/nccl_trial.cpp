@@ -7,6 +7,7 @@
 #include <functional>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "base/text.h"
 #include "perf/nccl_forced.h"
@@ -17,6 +18,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr Code wrong_results = Code::internal;  // perf/nccl_tests_output.h
+
 // A launcher's last line often says no more than the exit code.
 std::string why_failed(const Finished& done) {
   const std::string warning = nccl_warning_in(done.out + "\n" + done.err);
@@ -24,11 +27,13 @@ std::string why_failed(const Finished& done) {
   return printable(warning.empty() ? done.last_line() : warning, most);
 }
 
+// That results were wrong is known by the exit code, too, and is a reason of its own.
 Result<Finished> run_forced(const NcclTrial& trial, std::string_view choice, bool told) {
   const Variables variables = nccl_variables(choice, told);
   Finished done = GYRE_TRY(run_command(with_env(trial.command, variables), variables, {trial.limit}));
-  if (done.code != 0) return Error{Code::internal, fmt::format("{}: {}", done.end(), why_failed(done))};
-  return done;
+  if (done.code == 0) return done;
+  if (auto times = nccl_tests_times(done.out); !times && times.error().code == wrong_results) return std::move(times).error();
+  return Error{Code::system, fmt::format("{}: {}", done.end(), why_failed(done))};
 }
 
 /// That it runs, and as what it was forced to.
@@ -55,47 +60,71 @@ Status look_at(const NcclTrial& trial, const std::string& choice, NcclTimes& tim
   return {};
 }
 
-Status time_round(const NcclTrial& trial, const std::string& choice, NcclTimes& times) {
+Status time_run(const NcclTrial& trial, const std::string& choice, NcclTimes& times) {
   const Finished done = GYRE_TRY(run_forced(trial, choice, false));
   const auto by_size = GYRE_TRY(nccl_tests_times(done.out));
   for (const auto& [bytes, us] : by_size) times.us[choice][bytes].push_back(us);
   return {};
 }
 
-/// Does it with each choice, and leaves out those with which it fails.
-Status with_each(std::vector<std::string>& choices, NcclTimes& times, const std::function<Status(const std::string&)>& work) {
-  std::vector<std::string> left;
-  for (const std::string& choice : choices) {
-    const Status done = work(choice);
-    std::fflush(stdout);
-    if (done) {
-      left.push_back(choice);
-      continue;
+/// In a round. A run may fail for a reason that passes, and is tried once more; not what hangs, which takes its time, nor what gives wrong
+/// results, though it might not do so always.
+Status time_choice(const NcclTrial& trial, const std::string& choice, NcclTimes& times) {
+  Status first = time_run(trial, choice, times);
+  if (first || first.error().code == Code::timeout || first.error().code == wrong_results) return first;
+  fmt::print("# {} is tried once more: {}\n", choice == nccls_own ? "NCCL's own choice" : choice, first.error().what);
+  std::fflush(stdout);
+  return time_run(trial, choice, times);
+}
+
+/// Leaves out the choices with which it fails.
+Status keep_working(std::vector<std::string>& forced, NcclTimes& times, const std::function<Status(const std::string&)>& work) {
+  std::vector<std::string> kept;
+  for (const std::string& choice : forced) {
+    if (const Status done = work(choice)) {
+      kept.push_back(choice);
+    } else {
+      fmt::print("# {} is left out: {}\n", choice, done.error().what);
+      times.us.erase(choice);
     }
-    if (choice == nccls_own) return Error{done.error().code, fmt::format("with NCCL's own choice: {}", done.error().what)};
-    fmt::print("# {} is left out: {}\n", choice, done.error().what);
-    times.us.erase(choice);
+    std::fflush(stdout);
   }
-  choices = std::move(left);
-  if (choices.size() == 1) return Error{Code::internal, "nothing ran but NCCL's own choice"};
+  forced = std::move(kept);
+  if (forced.empty()) return Error{Code::internal, "nothing ran but NCCL's own choice"};
+  return {};
+}
+
+Error with_own(const Error& error) { return {error.code, fmt::format("with NCCL's own choice: {}", error.what)}; }
+
+/// All rounds, or those before one in which NCCL's own choice fails. It is the first of a round, so that none of another's times are over.
+Status time_rounds(const NcclTrial& trial, std::vector<std::string> forced, NcclTimes& times) {
+  constexpr int least_rounds = 2;  // one has no spread
+  for (times.rounds = 0; times.rounds < trial.rounds; ++times.rounds) {
+    const auto begin = Clock::now();
+    if (const Status own = time_choice(trial, std::string(nccls_own), times); !own) {
+      if (times.rounds < least_rounds || own.error().code == wrong_results) return with_own(own.error());
+      fmt::print("# the measuring ends with {} of {} rounds: NCCL's own choice fails: {}\n", times.rounds, trial.rounds, own.error().what);
+      break;
+    }
+    GYRE_TRY(keep_working(forced, times, [&](const std::string& choice) { return time_choice(trial, choice, times); }));
+    fmt::print("# round {} of {}: {} runs in {:.0f} s\n", times.rounds + 1, trial.rounds, forced.size() + 1,
+               std::chrono::duration<double>(Clock::now() - begin).count());
+    std::fflush(stdout);
+  }
   return {};
 }
 
 }  // namespace
 
 Result<NcclTimes> time_nccl(const NcclTrial& trial) {
-  std::vector<std::string> choices = nccl_candidates(trial.collective);
+  std::vector<std::string> forced = nccl_candidates(trial.collective);
+  forced.erase(forced.begin());  // NCCL's own
   NcclTimes times;
   fmt::print("# {} of {} ranks: {} choices but NCCL's own, each looked at and then timed in {} rounds\n", name(trial.collective),
-             trial.ranks, choices.size() - 1, trial.rounds);
-  GYRE_TRY(with_each(choices, times, [&](const std::string& choice) { return look_at(trial, choice, times); }));
-  for (int round = 1; round <= trial.rounds; ++round) {
-    const auto begin = Clock::now();
-    GYRE_TRY(with_each(choices, times, [&](const std::string& choice) { return time_round(trial, choice, times); }));
-    fmt::print("# round {} of {}: {} runs in {:.0f} s\n", round, trial.rounds, choices.size(),
-               std::chrono::duration<double>(Clock::now() - begin).count());
-    std::fflush(stdout);
-  }
+             trial.ranks, forced.size(), trial.rounds);
+  if (const Status own = look_at(trial, std::string(nccls_own), times); !own) return with_own(own.error());
+  GYRE_TRY(keep_working(forced, times, [&](const std::string& choice) { return look_at(trial, choice, times); }));
+  GYRE_TRY(time_rounds(trial, std::move(forced), times));
   return times;
 }
 

@@ -1,5 +1,5 @@
 // NCCL timed by a user's own nccl-tests command, once with each algorithm and protocol forced and once with none, in rounds, all in turn. A
-// run before them shows what NCCL makes of each; what fails, runs as another, or gives wrong results is left out.
+// run before them shows what NCCL makes of each; what fails, in a round twice, runs as another, or gives wrong results is left out.
 #pragma once
 #include <chrono>
 #include <map>
@@ -22,6 +22,7 @@ struct NcclTrial {
 
 struct NcclTimes {
   std::map<std::string, RoundTimes> us;  ///< of what is not left out, NCCL's own choice among it
+  int rounds = 0;                        ///< that are whole; fewer than are wanted where NCCL's own choice failed in the next
   std::string device;                    ///< empty: not said
   std::string version;                   ///< NCCL's
 };

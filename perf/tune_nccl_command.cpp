@@ -85,7 +85,7 @@ Status put_into_profile(const TuneNcclCommand& command, Collective collective, c
   const std::string machine = times.device.empty() ? processors_of_host().model : times.device;
   const std::string date = about_run("")["date"];
   const ordered_json how{{"machine", machine}, {"nccl", times.version},           {"gyre", version},
-                         {"date", date},       {"command", command.command_line}, {"rounds", command.rounds}};
+                         {"date", date},       {"command", command.command_line}, {"rounds", times.rounds}};
   return change_profile(command.profile, [&](ordered_json& profile) -> Status {
     ordered_json section = GYRE_TRY(nccl_section(profile, command.profile));
     if (section.is_null()) section = new_section(machine, date);

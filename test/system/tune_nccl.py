@@ -27,6 +27,11 @@ def ran(choice):
     return f"echo 'host:1:1 [0] NCCL INFO AllReduce: 8 Bytes -> Algo {algorithm} proto {protocol} channel{{Lo..Hi}}={{0..0}}'"
 
 
+def fails_in(runs, choice, times, how="echo lost >&2; exit 3"):
+    """A choice that fails in these of its timed runs, from 1."""
+    return f"""case $(grep -c '^{choice} WARN' "${{0%/*}}/calls") in {runs}) {how};; esac\n{table(times)}"""
+
+
 class Played:
     """A folder with all_reduce_perf, which does what is said by choice, "/" being NCCL's own, and a profile."""
 
@@ -48,12 +53,16 @@ esac
 """)
         os.chmod(self.program, stat.S_IRWXU)
 
-    def command(self, *words, flags=(), per_node=8):
-        return ["tune_nccl", "--profile", self.profile, "--ranks-per-node", per_node, "--nodes", 2, "--rounds", 2, *flags, "--",
+    def command(self, *words, flags=(), rounds=2):
+        return ["tune_nccl", "--profile", self.profile, "--ranks-per-node", 8, "--nodes", 2, "--rounds", rounds, *flags, "--",
                 *(words or [self.program, "-b", "8", "-e", "1M"])]
 
-    def tuned(self, *words, flags=(), env=None):
-        return run(*self.command(*words, flags=flags), env=env)
+    def tuned(self, *words, flags=(), rounds=2, env=None):
+        return run(*self.command(*words, flags=flags, rounds=rounds), env=env)
+
+    def timed(self, choice):
+        with open(self.calls, encoding="utf-8") as file:
+            return len(re.findall(f"^{choice} WARN", file.read(), re.M))
 
     def written(self):
         with open(self.profile, encoding="utf-8") as file:
@@ -67,10 +76,14 @@ esac
         return next(job for job in self.written()["nccl"]["jobs"] if (job["ranks_per_node"], job["nodes"]) == (ranks_per_node, nodes))
 
 
-def usual():
+def usual_times():
     """Small calls are faster by the tree, large ones by NVLink SHARP; in between nothing is faster."""
-    return {"/": table(OWN), "tree/ll": table({8: 7, 1024: 8, 65536: 41, 1048576: 900}),
-            "ring/simple": table({8: 30, 1024: 31, 65536: 42, 1048576: 310}), "nvls/simple": table({8: 20, 1024: 21, 65536: 40, 1048576: 150})}
+    return {"/": OWN, "tree/ll": {8: 7, 1024: 8, 65536: 41, 1048576: 900}, "ring/simple": {8: 30, 1024: 31, 65536: 42, 1048576: 310},
+            "nvls/simple": {8: 20, 1024: 21, 65536: 40, 1048576: 150}}
+
+
+def usual():
+    return {choice: table(times) for choice, times in usual_times().items()}
 
 
 THRESHOLDS = [[0, "tree/ll"], [8192, "nccl"], [262144, "nvls/simple"], [1048577, "nccl"]]
@@ -137,6 +150,31 @@ def what_fails_hangs_is_wrong_or_runs_as_another_is_left_out_with_the_reason():
     check("does not say what it runs" not in done.out, done.story())
     check(played.job()["choices"] == {"all_reduce": [[0, "nccl"]]}, f"{played.job()}")
     check(chosen(played.profile, 8) == "NCCL's own", "chosen all the same")
+
+
+def what_fails_in_a_round_is_tried_once_more():
+    played = Played({**usual(), "/": fails_in("1|4", "/", OWN), "tree/ll": fails_in("3", "tree/ll", usual_times()["tree/ll"])})
+    done = played.tuned(rounds=3).passed()
+    check(played.job()["choices"]["all_reduce"] == THRESHOLDS and played.job()["measured"]["all_reduce"]["rounds"] == 3, done.story())
+    check(done.out.count("# NCCL's own choice is tried once more: exit code 3: lost\n") == 2 and "left out: exit code 3: lost" not in done.out, done.story())
+    check("# tree/ll is tried once more: exit code 3: lost\n" in done.out and played.timed("tree/ll") == 4, done.story())
+    for how, runs, again, reason in (("exit 3", "2|3", True, "exit code 3: "), ("sleep 1000", "2", False, "did not end within 3 s"),
+                                     (f"{table(OWN, wrong=7)}\necho bad >&2; exit 1", "2", False, "wrong results: #wrong of 8 bytes is 7")):
+        played = Played({**usual(), "tree/ll": fails_in(runs, "tree/ll", usual_times()["tree/ll"], how)})
+        done = played.tuned(flags=["--timeout", 3], rounds=3).passed()
+        check(f"# tree/ll is left out: {reason}" in done.out and ("tried once more" in done.out) == again, done.story())
+        check(played.timed("tree/ll") == 2 + again and played.job()["choices"]["all_reduce"] == [[0, "nccl"], *THRESHOLDS[2:]], done.story())
+
+
+def measuring_ends_with_whole_rounds_where_nccls_own_choice_fails():
+    played = Played({**usual(), "/": fails_in("3|4", "/", OWN)})
+    done = played.tuned(rounds=5).passed()
+    check("# the measuring ends with 2 of 5 rounds: NCCL's own choice fails: exit code 3: lost\n" in done.out, done.story())
+    check(played.job()["choices"]["all_reduce"] == THRESHOLDS and played.job()["measured"]["all_reduce"]["rounds"] == 2, f"{played.job()}")
+    for runs, how, reason in (("2|3", "echo lost >&2; exit 3", "exit code 3: lost"), ("3", table(OWN, wrong=7), "wrong results: ")):
+        played = Played({**usual(), "/": fails_in(runs, "/", OWN, how)})
+        played.tuned(rounds=5).complains(f"with NCCL's own choice: {reason}")
+        check(not os.path.exists(played.profile), "written")
 
 
 def where_nothing_runs_nothing_is_written():
@@ -217,6 +255,7 @@ def a_signal_ends_the_command_too():
 
 
 subjects([what_is_faster_is_what_the_tuner_chooses, runs_are_in_turn_and_without_a_tuner, variables_reach_ranks_behind_a_launcher_that_leaves_them,
-          what_fails_hangs_is_wrong_or_runs_as_another_is_left_out_with_the_reason, where_nothing_runs_nothing_is_written,
+          what_fails_hangs_is_wrong_or_runs_as_another_is_left_out_with_the_reason, what_fails_in_a_round_is_tried_once_more,
+          measuring_ends_with_whole_rounds_where_nccls_own_choice_fails, where_nothing_runs_nothing_is_written,
           the_rest_of_a_profile_stays_and_measured_choices_outlive_predictions, tables_of_gyre_perf_are_read_too,
           what_is_wrong_is_said_before_anything_runs, a_signal_ends_the_command_too])

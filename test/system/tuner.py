@@ -93,7 +93,8 @@ def a_profiles_choices_change_at_its_thresholds_and_nowhere_else():
 
 def a_profile_keeps_what_else_it_has():
     others = {"links": {"b": 1.25, "a": 12345678901}, "about": ["mine"], "made_for": {"processor": "abacus", "gyre": "0.0.1"}}
-    profile, jobs = made_profile("--machine", "cloud_t4", "--nodes", 2, "--ranks", 2, before=json.dumps({"nccl": {"jobs": 7}, **others}))
+    profile, jobs = made_profile("--machine", "cloud_t4", "--nodes", 2, "--ranks", 2,
+                                 before=json.dumps({"nccl": {"version": "0.0.1", "jobs": 7}, **others}))
     check(list(jobs) == [2], f"{jobs}")  # one rank on one node chooses nothing
     kept = json.loads(profile)
     del kept["nccl"]
@@ -112,7 +113,8 @@ def a_profile_of_tune_alone_leaves_all_to_nccl():
 
 def what_is_no_profile_is_left_as_it_is():
     with tempfile.NamedTemporaryFile("w+", suffix=".json") as file:
-        for text, words in (("{", "is not JSON"), ("[]", "must be an object"), ('{"nccl": 1, "nccl": 2}', "stands twice")):
+        for text, words in (("{", "is not JSON"), ("[]", "must be an object"), ('{"nccl": 1, "nccl": 2}', "stands twice"),
+                            ('{"nccl": {"jobs": 7}}', "nccl.version: is missing")):
             file.seek(0)
             file.truncate()
             file.write(text)

@@ -109,7 +109,7 @@ Status measure_choices(const TuneNcclCommand& command) {
   const std::vector<SizeChoice> sizes = choose_by_times(times.us);
   print_sizes(sizes);
   const ordered_json choices = listed(thresholds_of(sizes));
-  if (const Status put = put_into_profile(command, collective, choices, times); !put) {
+  if (Status put = put_into_profile(command, collective, choices, times); !put) {
     fmt::print("#\n# \"choices\": {{\"{}\": {}}} would have been written\n", name(collective), choices.dump());
     return put;
   }

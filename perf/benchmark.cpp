@@ -11,7 +11,7 @@ constexpr bool blocks_of_all = true;
 constexpr bool has_in_place = true;
 constexpr bool no_in_place = false;
 
-constexpr std::array<Benchmark, collective_count + 1> table{{
+constexpr std::array<Benchmark, collective_count + 1> benchmark_table{{
     {"all_reduce", "all-reduce", Collective::all_reduce, one_block, one_block, has_in_place, Traffic::all_but_own_twice},
     {"reduce_scatter", "reduce-scatter", Collective::reduce_scatter, blocks_of_all, one_block, has_in_place, Traffic::all_but_own},
     {"all_gather", "all-gather", Collective::all_gather, one_block, blocks_of_all, has_in_place, Traffic::all_but_own},
@@ -34,12 +34,12 @@ std::optional<ReduceOp> sweep_op_named(std::string_view wanted) {
   return wanted == name(ReduceOp::premul_sum) ? ReduceOp::premul_sum : reduce_op_named(wanted);
 }
 
-std::span<const Benchmark> benchmarks() { return table; }
+std::span<const Benchmark> benchmarks() { return benchmark_table; }
 
 const Benchmark& benchmark_of(Collective collective) {
-  return *std::find_if(table.begin(), table.end(), [&](const Benchmark& b) { return b.collective == collective; });
+  return *std::find_if(benchmark_table.begin(), benchmark_table.end(), [&](const Benchmark& b) { return b.collective == collective; });
 }
-const Benchmark& send_and_receive() { return table.back(); }
+const Benchmark& send_and_receive() { return benchmark_table.back(); }
 
 double bus_factor(const Benchmark& benchmark, int ranks) {
   if (benchmark.traffic == Traffic::once) return 1;

@@ -67,7 +67,7 @@ const std::string& ChannelPanel::rail(size_t node, bool left) const {
 }
 
 std::string ChannelPanel::box(Place at, double width, const std::string& name, std::string_view look) {
-  return svg::group(title_of(name)) +
+  return svg::group(whole_if_shortened(name)) +
          svg::rect({at.x - width / 2, at.y - box_height / 2, width, box_height}, fmt::format(" rx=\"4\"{}", look)) +
          svg::text(at.x, at.y + 4, shortened(name), " text-anchor=\"middle\" stroke=\"none\" font-size=\"11\"") + "</g>\n";
 }

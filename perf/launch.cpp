@@ -24,7 +24,7 @@ using Clock = std::chrono::steady_clock;
 constexpr auto grace = std::chrono::milliseconds(4500);
 
 volatile std::sig_atomic_t stop_signal = 0;
-void remember_signal(int signal) { stop_signal = signal; }
+void note_stop(int signal) { stop_signal = signal; }
 
 // Binds this process to the rank-th of its processors, where there is one for every rank.
 void bind_processor(Rank rank, int ranks) {
@@ -92,7 +92,7 @@ int run_local_ranks(int ranks, std::chrono::milliseconds timeout, const RankMain
 
   struct sigaction action {
   }, at_interrupt{}, at_end{};
-  action.sa_handler = remember_signal;  // without SA_RESTART, so that waiting ends
+  action.sa_handler = note_stop;  // without SA_RESTART, so that waiting ends
   sigaction(SIGINT, &action, &at_interrupt);
   sigaction(SIGTERM, &action, &at_end);
   const pid_t parent = getpid();

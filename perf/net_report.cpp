@@ -20,27 +20,27 @@ std::string if_there(const std::optional<T>& value, Text&& text) {
 std::string percent(double share) { return fmt::format("{:.1f}", 100 * share); }
 
 nlohmann::json to_json(const NetCommand& command, const NetRow& row) {
-  nlohmann::json json{{"kind", "net"},
-                      {"bytes", row.bytes},
-                      {"connections", command.setting.connections},
-                      {"depth", command.setting.depth},
-                      {"bidirectional", command.setting.bidirectional},
-                      {"shared_buffer", command.setting.shared_buffer},
-                      {"spin", command.spin},
-                      {"wrong", row.wrong ? nlohmann::json(*row.wrong) : nlohmann::json()}};
+  nlohmann::json out{{"kind", "net"},
+                     {"bytes", row.bytes},
+                     {"connections", command.setting.connections},
+                     {"depth", command.setting.depth},
+                     {"bidirectional", command.setting.bidirectional},
+                     {"shared_buffer", command.setting.shared_buffer},
+                     {"spin", command.spin},
+                     {"wrong", row.wrong ? nlohmann::json(*row.wrong) : nlohmann::json()}};
   if (const auto& b = row.bandwidth) {
-    json["bandwidth"] = {{"gb_per_s", b->gigabytes_per_s(row.bytes)},
-                         {"messages_per_s", b->messages_per_s()},
-                         {"messages", b->messages},
-                         {"seconds", b->seconds},
-                         {"waited", b->waited},
-                         {"batches", b->batches}};
+    out["bandwidth"] = {{"gb_per_s", b->gigabytes_per_s(row.bytes)},
+                        {"messages_per_s", b->messages_per_s()},
+                        {"messages", b->messages},
+                        {"seconds", b->seconds},
+                        {"waited", b->waited},
+                        {"batches", b->batches}};
   }
   if (const auto& l = row.latency) {
-    json["latency"] = {{"p50_us", l->p50_us},           {"p99_us", l->p99_us}, {"mean_us", l->mean_us},
-                       {"round_trips", l->round_trips}, {"waited", l->waited}, {"batches", l->batches}};
+    out["latency"] = {{"p50_us", l->p50_us},           {"p99_us", l->p99_us}, {"mean_us", l->mean_us},
+                      {"round_trips", l->round_trips}, {"waited", l->waited}, {"batches", l->batches}};
   }
-  return json;
+  return out;
 }
 
 }  // namespace

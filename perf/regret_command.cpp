@@ -51,22 +51,22 @@ void print_summary(const std::vector<Regret>& all) {
 }
 
 Status write(const RegretCommand& command, const std::vector<Regret>& all) {
-  nlohmann::json json = about_run(command.command_line);
+  nlohmann::json run = about_run(command.command_line);
   for (const Regret& r : all) {
-    json["sizes"].push_back({{"collective", name(r.collective)},
-                             {"ranks", r.ranks},
-                             {"transport", r.transport},
-                             {"bytes", r.bytes},
-                             {"best", r.best},
-                             {"best_us", r.best_us},
-                             {"best_spread", r.best_spread},
-                             {"chosen", r.chosen},
-                             {"regret", r.chosen_ratio},
-                             {"rule_of_thumb", r.by_rule},
-                             {"rule_of_thumb_regret", r.by_rule_ratio}});
+    run["sizes"].push_back({{"collective", name(r.collective)},
+                            {"ranks", r.ranks},
+                            {"transport", r.transport},
+                            {"bytes", r.bytes},
+                            {"best", r.best},
+                            {"best_us", r.best_us},
+                            {"best_spread", r.best_spread},
+                            {"chosen", r.chosen},
+                            {"regret", r.chosen_ratio},
+                            {"rule_of_thumb", r.by_rule},
+                            {"rule_of_thumb_regret", r.by_rule_ratio}});
   }
   std::ofstream file(command.json);
-  file << json.dump(1) << '\n';
+  file << run.dump(1) << '\n';
   file.close();
   if (!file) return Error{Code::system, fmt::format("--json {}: {}", command.json, std::strerror(errno))};
   return {};

@@ -17,29 +17,29 @@ namespace gyre::perf {
 namespace {
 
 nlohmann::json to_json(const Measured& m) {
-  nlohmann::json json{{"time_us", m.time_us}, {"algbw", m.algbw}, {"busbw", m.busbw}};
-  json["wrong"] = m.checked ? nlohmann::json(m.wrong) : nlohmann::json();
-  json["iterations"] = m.iterations;
+  nlohmann::json out{{"time_us", m.time_us}, {"algbw", m.algbw}, {"busbw", m.busbw}};
+  out["wrong"] = m.checked ? nlohmann::json(m.wrong) : nlohmann::json();
+  out["iterations"] = m.iterations;
   if (m.percentiles) {
     const Percentiles& p = *m.percentiles;
-    json["percentiles"] = {{"iterations", p.iterations}, {"min_us", p.min_us}, {"p50_us", p.p50_us},
-                           {"p90_us", p.p90_us},         {"p99_us", p.p99_us}, {"max_us", p.max_us}};
+    out["percentiles"] = {{"iterations", p.iterations}, {"min_us", p.min_us}, {"p50_us", p.p50_us},
+                          {"p90_us", p.p90_us},         {"p99_us", p.p99_us}, {"max_us", p.max_us}};
   }
-  return json;
+  return out;
 }
 
 nlohmann::json to_json(const Row& row) {
   const Case& c = row.call;
-  nlohmann::json json{{"bytes", c.bytes()}, {"count", c.count}, {"type", name(c.type)}, {"algorithm", row.algorithm}};
-  json["redop"] = c.benchmark->reduces() ? nlohmann::json(name(c.op)) : nlohmann::json();
-  json["root"] = c.benchmark->rooted() ? nlohmann::json(c.root) : nlohmann::json();
-  json["out_of_place"] = to_json(row.out_of_place);
-  json["in_place"] = row.in_place ? to_json(*row.in_place) : nlohmann::json();
-  json["cycle"] = row.cycle;
-  if (row.cut) json["cut"] = "time limit";
-  if (row.predicted_us) json["predicted_us"] = *row.predicted_us;
-  if (const auto error = row.prediction_error()) json["prediction_error"] = *error;
-  return json;
+  nlohmann::json out{{"bytes", c.bytes()}, {"count", c.count}, {"type", name(c.type)}, {"algorithm", row.algorithm}};
+  out["redop"] = c.benchmark->reduces() ? nlohmann::json(name(c.op)) : nlohmann::json();
+  out["root"] = c.benchmark->rooted() ? nlohmann::json(c.root) : nlohmann::json();
+  out["out_of_place"] = to_json(row.out_of_place);
+  out["in_place"] = row.in_place ? to_json(*row.in_place) : nlohmann::json();
+  out["cycle"] = row.cycle;
+  if (row.cut) out["cut"] = "time limit";
+  if (row.predicted_us) out["predicted_us"] = *row.predicted_us;
+  if (const auto error = row.prediction_error()) out["prediction_error"] = *error;
+  return out;
 }
 
 // What changes what is measured, whatever the sizes.

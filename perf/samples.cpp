@@ -82,13 +82,13 @@ Result<std::vector<Sample>> read_samples(const std::vector<std::string>& paths) 
     for (std::string line; std::getline(file, line);) {
       ++number;
       try {
-        const auto json = nlohmann::json::parse(line);
-        if (json.contains("machine")) continue;
-        if (const std::string wrong = senseless(json); !wrong.empty()) {
+        const auto sample = nlohmann::json::parse(line);
+        if (sample.contains("machine")) continue;
+        if (const std::string wrong = senseless(sample); !wrong.empty()) {
           return Error{Code::invalid_argument, fmt::format("{}:{}: not a sample: {}", path, number, wrong)};
         }
-        Sample s{json.at("ranks"), json.at("transport"), json.at("processors"), json.at("algorithm"),
-                 json.at("grid"),  json.at("bytes"),     json.at("us"),         *collective_of(json)};
+        Sample s{sample.at("ranks"), sample.at("transport"), sample.at("processors"), sample.at("algorithm"),
+                 sample.at("grid"),  sample.at("bytes"),     sample.at("us"),         *collective_of(sample)};
         all.push_back(std::move(s));
       } catch (const nlohmann::json::exception& error) {
         return Error{Code::invalid_argument, fmt::format("{}:{}: not a sample: {}", path, number, error.what())};

@@ -17,8 +17,8 @@ namespace gyre::perf {
 namespace {
 
 // What makes points the same kind of call.
-using Kind = std::tuple<const Benchmark*, int, std::string, std::string, std::string, int>;
-Kind kind_of(const Point& p) { return {p.benchmark, p.ranks, p.transport, p.type, p.redop, p.root}; }
+using SweepKind = std::tuple<const Benchmark*, int, std::string, std::string, std::string, int>;
+SweepKind kind_of(const Point& p) { return {p.benchmark, p.ranks, p.transport, p.type, p.redop, p.root}; }
 
 // The points of one kind in one file.
 struct SectionPart {
@@ -152,7 +152,7 @@ void describe(Section& section, bool spreads) {
     section.sentences.emplace_back("0 bytes have no place on a logarithmic axis.");
 }
 
-std::string title_of(const Kind& kind, const std::vector<SectionPart>& parts) {
+std::string title_of(const SweepKind& kind, const std::vector<SectionPart>& parts) {
   const auto& [benchmark, ranks, transport, type, redop, root] = kind;
   std::string shared;  // of samples it is known
   for (const SectionPart& part : parts) {
@@ -166,7 +166,7 @@ std::string title_of(const Kind& kind, const std::vector<SectionPart>& parts) {
                      transport == "none" ? "" : " over " + transport);
 }
 
-Result<Section> section_of(const Kind& kind, const std::vector<SectionPart>& parts, const topo::Constants& constants) {
+Result<Section> section_of(const SweepKind& kind, const std::vector<SectionPart>& parts, const topo::Constants& constants) {
   Section section;
   section.title = title_of(kind, parts);
   section.bus_factor = bus_factor(*std::get<0>(kind), std::get<1>(kind));
@@ -223,11 +223,11 @@ std::string size_text(size_t bytes) {
 }
 
 Result<std::vector<Section>> sections_of(std::span<const Results> files, const topo::Constants& constants) {
-  std::vector<Kind> order;
-  std::map<Kind, std::vector<SectionPart>> kinds;
+  std::vector<SweepKind> order;
+  std::map<SweepKind, std::vector<SectionPart>> kinds;
   for (const Results& file : files) {
     for (const Point& point : file.points) {
-      const Kind kind = kind_of(point);
+      const SweepKind kind = kind_of(point);
       auto& parts = kinds[kind];
       if (parts.empty()) order.push_back(kind);
       if (parts.empty() || parts.back().from != &file) parts.push_back({&file, {}, {}});
@@ -235,7 +235,7 @@ Result<std::vector<Section>> sections_of(std::span<const Results> files, const t
     }
   }
   std::vector<Section> all;
-  for (const Kind& kind : order) {
+  for (const SweepKind& kind : order) {
     Section section = GYRE_TRY(section_of(kind, kinds[kind], constants));
     const auto sizes = section.sizes();
     if (!sizes.empty() && sizes.back() > 0) all.push_back(std::move(section));

@@ -20,11 +20,9 @@
 namespace gyre::perf {
 namespace {
 
-using Candidate = engine::Preference;
-
 // What can run on one host: the families that know nodes have nothing to know there.
-std::vector<Candidate> candidates(Collective collective, int ranks) {
-  std::vector<Candidate> all;
+std::vector<engine::Preference> candidates(Collective collective, int ranks) {
+  std::vector<engine::Preference> all;
   const auto add_where_it_can = [&](const topo::Family& family, const std::vector<int>& grid) {
     if (topo::refusal(family, {collective, ranks, 1, 0, grid}).empty()) all.push_back({std::string(family.name), grid});
   };
@@ -81,7 +79,7 @@ Status take(engine::Communicator& communicator, const MeasureCommand& command, i
       if (c.count == 0) continue;  // less than an element for each rank
       if (!sizes.empty() && sizes.back().call.benchmark == c.benchmark && sizes.back().call.bytes() == c.bytes()) continue;
       sizes.push_back({c, out_of_place(c, communicator.rank(), input.data(), output.data()), {}});
-      for (const Candidate& candidate : all) {
+      for (const engine::Preference& candidate : all) {
         sizes.back().samples.push_back(
             {ranks, command.transport, std::min(shared, ranks), candidate.algorithm, candidate.grid, c.bytes(), {}, collective});
       }

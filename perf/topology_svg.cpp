@@ -67,7 +67,7 @@ std::vector<std::string> lines_of(const Part& part) {
 std::string long_names(const Part& part) {
   std::vector<std::string> names;
   if (const auto* nic = std::get_if<Nic>(&part.is)) {
-    for (const Port& port : nic->ports) names.push_back(title_of(port_name(port)));
+    for (const Port& port : nic->ports) names.push_back(whole_if_shortened(port_name(port)));
   }
   std::erase(names, "");
   return fmt::format("{}", fmt::join(names, ", "));

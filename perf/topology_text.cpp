@@ -102,7 +102,7 @@ std::string shortened(const std::string& name) {
   constexpr size_t kept = most_of_name / 2;
   return name.size() <= most_of_name ? name : fmt::format("{}…{}", name.substr(0, kept), name.substr(name.size() - kept));
 }
-std::string title_of(const std::string& name) { return name.size() > most_of_name ? name : ""; }
+std::string whole_if_shortened(const std::string& name) { return name.size() > most_of_name ? name : ""; }
 
 std::string topology_tree(const Topology& topology) {
   std::string out;

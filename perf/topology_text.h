@@ -18,7 +18,7 @@ std::string gpu_name(const topo::Topology&, int part);
 std::string port_name(const topo::Port&);
 /// For a box of a picture: a longer one loses its middle, since names of a machine's NICs differ in their ends.
 std::string shortened(const std::string& name);
-std::string title_of(const std::string& name);  ///< all of a name that is shown shortened; else empty
-constexpr size_t most_of_name = 15;             ///< letters; Linux lets an interface's name have as many
+std::string whole_if_shortened(const std::string& name);  ///< all of a name that is shown shortened; else empty
+constexpr size_t most_of_name = 15;                       ///< letters; Linux lets an interface's name have as many
 
 }  // namespace gyre::perf

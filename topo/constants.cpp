@@ -19,7 +19,6 @@ constexpr char compiled_in[] =
 #include "topo/constants_text.inc"
     ;
 
-constexpr double per_us = 1e6;
 constexpr double per_ns = 1e9;
 
 Result<std::string> origin(const JsonObject& of) {

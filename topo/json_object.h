@@ -16,6 +16,8 @@
 
 namespace gyre::topo {
 
+constexpr double per_us = 1e6;  ///< the unit of a number that is given in microseconds
+
 /// One object of a file, and where it stands.
 class JsonObject {
  public:

@@ -9,7 +9,6 @@
 namespace gyre::topo {
 namespace {
 
-constexpr double per_us = 1e6;
 constexpr size_t most_sizes = 1024;
 constexpr uint64_t most_bytes = uint64_t{1} << 60;
 

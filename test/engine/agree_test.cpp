@@ -69,7 +69,7 @@ class Job {
 };
 
 /// Some of the sizes that are worth a look.
-std::vector<size_t> counts(const schedule::Schedule& schedule, size_t slot_bytes, std::mt19937& random) {
+std::vector<size_t> counts_to_try(const schedule::Schedule& schedule, size_t slot_bytes, std::mt19937& random) {
   std::vector<size_t> all{
       0, 1, schedule.chunks - 1, schedule.chunks, 1 + random() % 500, slot_bytes / 4 + random() % slot_bytes / 4, slot_bytes * 3};
   std::shuffle(all.begin(), all.end(), random);
@@ -93,7 +93,7 @@ std::string result(const Plan& plan, const transport::Slots& slots, bool in_plac
 /// Integers, which must be exact, in all ways of running them.
 std::string integers(const std::shared_ptr<const Proven>& proven, Rank root, const transport::Slots& slots, std::mt19937& random) {
   const auto& schedule = proven->schedule;
-  for (const size_t count : counts(schedule, slots.bytes, random)) {
+  for (const size_t count : counts_to_try(schedule, slots.bytes, random)) {
     const ReduceOp op = all_reduce_ops()[random() % reduce_op_count];
     const auto plan = Plan::make(proven, {schedule.collective, count, DataType::int32, op, root}, slots.bytes, random() % 2 == 0 ? 4 : 64);
     if (!plan) return plan.error().what;

@@ -87,7 +87,7 @@ TEST_CASE("a rank's turns are all its steps, and those of a program in their ord
 TEST_CASE("where a message never comes there are no turns, and the error says whose program is stuck") {
   Schedule schedule = test::made("ring", 3);
   schedule.programs[0].steps.clear();
-  const auto none = turns(schedule, 1, 2, 1);
-  REQUIRE_FALSE(none);
-  CHECK(none.error().what.find("gets stuck") != std::string::npos);
+  const auto stuck = turns(schedule, 1, 2, 1);
+  REQUIRE_FALSE(stuck);
+  CHECK(stuck.error().what.find("gets stuck") != std::string::npos);
 }

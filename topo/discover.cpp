@@ -108,9 +108,10 @@ std::vector<Found> find_gpus(const fs::path& sys, std::span<const DriverGpu> dri
 }
 
 // Puts what was found below NUMA nodes and switches, in their order.
-class Tree {
+class MachineTree {
  public:
-  Tree(const fs::path& root, std::span<const DriverGpu> driver, const PciNuma& told) : processor_(read_processor(root / "proc/cpuinfo")) {
+  MachineTree(const fs::path& root, std::span<const DriverGpu> driver, const PciNuma& told)
+      : processor_(read_processor(root / "proc/cpuinfo")) {
     for (const fs::path& node : sysfs::entries(root / "sys/devices/system/node")) {
       const std::string name = node.filename();
       if (!name.starts_with("node")) continue;
@@ -182,7 +183,7 @@ Result<Topology> discover(const fs::path& root, std::span<const DriverGpu> drive
     return Error{Code::invalid_argument,
                  fmt::format("no machine below {}: neither {} nor {} can be read", root.string(), nodes.string(), devices.string())};
   }
-  return Tree(root, driver, numa).take();
+  return MachineTree(root, driver, numa).take();
 }
 
 }  // namespace gyre::topo

@@ -11,12 +11,12 @@ struct Round {
   int64_t chunks = 1;
 };
 
-// The way of the most hops, and chunks, over links of one kind; all others are over the other kind.
-struct Way {
+// Of the way of the most hops, and chunks, over links of one kind; all others are over the other kind.
+struct Length {
   int64_t hops = 0;
   int64_t chunks = 0;
 };
-bool shorter(const Way& a, const Way& b, bool by_hops) {
+bool shorter(const Length& a, const Length& b, bool by_hops) {
   return by_hops ? std::pair(a.hops, a.chunks) < std::pair(b.hops, b.chunks) : std::pair(a.chunks, a.hops) < std::pair(b.chunks, b.hops);
 }
 
@@ -35,31 +35,31 @@ class Rotation {
     return per_node == 0 ? 1 : shape_.ranks % per_node == 0 ? std::min(per_node, shape_.ranks) : shape_.ranks;
   }
 
-  Way longest(size_t wanted, bool by_hops) const {
+  Length longest(size_t wanted, bool by_hops) const {
     const auto count = static_cast<size_t>(different());
-    std::vector<Way> ways(count), next(count);
+    std::vector<Length> ways(count), next(count);
     for (const auto& [distance, chunks] : rounds_) {
       next = ways;
       for (Rank r = 0; r < different(); ++r) {
-        Way way = ways[static_cast<size_t>(r)];
+        Length way = ways[static_cast<size_t>(r)];
         const Rank to = after(r, distance);
         if (placement_.link(r, to) == wanted) ++way.hops, way.chunks += chunks;
-        Way& there = next[static_cast<size_t>(to % different())];
+        Length& there = next[static_cast<size_t>(to % different())];
         if (shorter(there, way, by_hops)) there = way;
       }
       std::swap(ways, next);
     }
-    return *std::max_element(ways.begin(), ways.end(), [&](const Way& a, const Way& b) { return shorter(a, b, by_hops); });
+    return *std::max_element(ways.begin(), ways.end(), [&](const Length& a, const Length& b) { return shorter(a, b, by_hops); });
   }
 
   // The longest ways through all rounds, every one a send and a receive.
   void paths(Profile& out, const Tally& work) const {
-    Way all;
+    Length all;
     for (const Round& round : rounds_) ++all.hops, all.chunks += round.chunks;
     for (size_t i = 0; i < measures; ++i) {
       const auto measure = static_cast<Longest>(i);
       const size_t wanted = measure == Longest::local_hops || measure == Longest::local_chunks ? inside : between;
-      const Way way = longest(wanted, measure == Longest::local_hops || measure == Longest::network_hops);
+      const Length way = longest(wanted, measure == Longest::local_hops || measure == Longest::network_hops);
       Tally& path = out.path[i];
       path = work;
       path.hops[wanted] = way.hops, path.hops[1 - wanted] = all.hops - way.hops;

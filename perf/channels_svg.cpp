@@ -25,8 +25,8 @@ constexpr std::array<std::string_view, 8> panel_colours{"#0072b2", "#d55e00", "#
 
 // Its number, or its address within the domain.
 std::string gpu_label(const Topology& topology, int gpu) {
-  const topo::Part& part = topology.parts[static_cast<size_t>(gpu)];
-  const int index = std::get<topo::Gpu>(part.is).index;
+  const topo::Part& part = topology.part(gpu);
+  const int index = topology.gpu(gpu).index;
   if (index >= 0) return fmt::format("{}", index);
   const std::string address = part.pci ? text(part.pci->address) : "GPU";
   return address.substr(address.find(':') + 1);
@@ -35,10 +35,7 @@ std::string gpu_label(const Topology& topology, int gpu) {
 NodeNames node_names(const Topology& topology, const topo::NodeLinks& links) {
   NodeNames names;
   for (const int gpu : topology.all<topo::Gpu>()) names.gpus.push_back(gpu_label(topology, gpu));
-  for (const topo::Rail& rail : links.rails) {
-    const auto& nic = std::get<topo::Nic>(topology.parts[static_cast<size_t>(rail.nic)].is);
-    names.rails.push_back(port_name(nic.ports[static_cast<size_t>(rail.port)]));
-  }
+  for (const topo::Rail& rail : links.rails) names.rails.push_back(port_name(topology.port(rail.nic, rail.port)));
   return names;
 }
 

@@ -16,7 +16,7 @@ std::string line_of(const Topology& topology, const NodeLinks& links, const Chan
   const std::vector<int> gpus = topology.all<topo::Gpu>();
   const auto rail = [&](int index) {
     const topo::Rail& at = links.rails[static_cast<size_t>(index)];
-    return port_name(std::get<topo::Nic>(topology.parts[static_cast<size_t>(at.nic)].is).ports[static_cast<size_t>(at.port)]);
+    return port_name(topology.port(at.nic, at.port));
   };
   std::vector<std::string> hops;
   if (channel.in >= 0) hops.push_back(rail(channel.in));

@@ -101,12 +101,11 @@ class Drawing {
   }
 
  private:
-  const Part& at(int part) const { return topology_.parts[static_cast<size_t>(part)]; }
   // A NUMA node's parts stand beside each other, a switch's below.
-  bool beside(int part) const { return std::holds_alternative<Numa>(at(part).is); }
+  bool beside(int part) const { return std::holds_alternative<Numa>(topology_.part(part).is); }
 
   void place(int part, double x, double y) {
-    const auto lines = lines_of(at(part));
+    const auto lines = lines_of(topology_.part(part));
     size_t longest = 0;
     for (const std::string& line : lines) longest = std::max(longest, line.size());
     Box box{x, y, 2 * gap + letter * static_cast<double>(longest), gap + line_height * static_cast<double>(lines.size())};
@@ -124,11 +123,11 @@ class Drawing {
 
   void draw(int part, std::string& out) const {
     const Box& box = boxes_.at(part);
-    const Look look = look_of(at(part));
-    out += svg::group(long_names(at(part)));
+    const Look look = look_of(topology_.part(part));
+    out += svg::group(long_names(topology_.part(part)));
     out += svg::rect(box, fmt::format(" rx=\"5\" fill=\"{}\" stroke=\"{}\"", look.fill, look.stroke));
     double y = box.y + line_height;
-    for (const std::string& line : lines_of(at(part))) {
+    for (const std::string& line : lines_of(topology_.part(part))) {
       out += svg::text(box.x + gap, y, line);
       y += line_height;
     }

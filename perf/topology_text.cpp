@@ -10,8 +10,6 @@ namespace {
 
 using topo::Gpu, topo::Nic, topo::Numa, topo::Part, topo::Port, topo::Switch, topo::Topology;
 
-const Part& at(const Topology& topology, int part) { return topology.parts[static_cast<size_t>(part)]; }
-
 std::string link_text(const topo::PciLink& link) {
   if (link.gt_per_s <= 0 || link.lanes == 0) return "link unknown";
   const std::string narrowed = link.lanes < link.max_lanes ? fmt::format(" of x{}", link.max_lanes) : "";
@@ -60,7 +58,7 @@ void add_below(const Topology& topology, int parent, const std::string& indent, 
   for (const int child : children) {
     const bool last = child == children.back();
     const bool top = parent < 0;
-    out += fmt::format("{}{}{}\n", indent, top ? "" : last ? "└─ " : "├─ ", line_of(at(topology, child)));
+    out += fmt::format("{}{}{}\n", indent, top ? "" : last ? "└─ " : "├─ ", line_of(topology.part(child)));
     add_below(topology, child, indent + (top ? "" : last ? "   " : "│  "), out);
   }
 }
@@ -75,16 +73,16 @@ std::vector<Head> heads(const Topology& topology) {
   std::vector<Head> found;
   for (const int gpu : topology.all<Gpu>()) found.push_back({gpu_name(topology, gpu), gpu});
   for (const int nic : topology.all<Nic>()) {
-    const std::vector<Port>& ports = std::get<Nic>(at(topology, nic).is).ports;
+    const std::vector<Port>& ports = topology.ports(nic);
     for (const Port& port : ports) found.push_back({port_name(port), nic});
-    if (ports.empty()) found.push_back({name_by_place("NIC", at(topology, nic)), nic});
+    if (ports.empty()) found.push_back({name_by_place("NIC", topology.part(nic)), nic});
   }
   return found;
 }
 
 std::string cell(const Topology& topology, const Head& row, const Head& column) {
   if (&row == &column) return "X";
-  const bool gpus = std::holds_alternative<Gpu>(at(topology, row.part).is) && std::holds_alternative<Gpu>(at(topology, column.part).is);
+  const bool gpus = std::holds_alternative<Gpu>(topology.part(row.part).is) && std::holds_alternative<Gpu>(topology.part(column.part).is);
   const int links = gpus ? topo::nvlinks(topology, row.part, column.part) : 0;
   return links > 0 ? fmt::format("NV{}", links) : std::string(text(topo::path(topology, row.part, column.part).distance));
 }
@@ -92,8 +90,8 @@ std::string cell(const Topology& topology, const Head& row, const Head& column) 
 }  // namespace
 
 std::string gpu_name(const Topology& topology, int part) {
-  const Gpu& gpu = std::get<Gpu>(at(topology, part).is);
-  return gpu.index >= 0 ? numbered(gpu) : name_by_place("GPU", at(topology, part));
+  const Gpu& gpu = topology.gpu(part);
+  return gpu.index >= 0 ? numbered(gpu) : name_by_place("GPU", topology.part(part));
 }
 
 std::string port_name(const Port& port) { return port.number > 1 ? fmt::format("{}:{}", port.name, port.number) : port.name; }
@@ -128,11 +126,11 @@ std::string topology_table(const Topology& topology) {
   const auto ways = topo::ways_out(topology);
   // A file may tell of NICs by their class alone.
   const std::vector<int> nics = topology.all<Nic>();
-  const bool nameless = std::any_of(nics.begin(), nics.end(), [&](int nic) { return std::get<Nic>(at(topology, nic).is).ports.empty(); });
+  const bool nameless = std::any_of(nics.begin(), nics.end(), [&](int nic) { return topology.ports(nic).empty(); });
   for (size_t gpu = 0; gpu < gpus.size(); ++gpu) {
     out += fmt::format("{:{}}", all[gpu].name, width);
     for (const topo::Way& way : ways[gpu]) {
-      const Port& port = std::get<Nic>(at(topology, way.nic).is).ports[static_cast<size_t>(way.port)];
+      const Port& port = topology.port(way.nic, way.port);
       out += fmt::format("  {} ({})", port_name(port), text(way.path.distance));
     }
     out += ways[gpu].empty() ? (nameless ? "  unknown: a NIC without a port\n" : "  none\n") : "\n";

@@ -9,10 +9,10 @@
 namespace gyre::topo {
 namespace {
 
-std::string name_of(const Topology& topology, int gpu) { return text(topology.parts[static_cast<size_t>(gpu)].pci->address); }
+std::string name_of(const Topology& topology, int gpu) { return text(topology.part(gpu).pci->address); }
 
 std::string name_of(const Topology& topology, const Rail& rail) {
-  const Port& port = std::get<Nic>(topology.parts[static_cast<size_t>(rail.nic)].is).ports[static_cast<size_t>(rail.port)];
+  const Port& port = topology.port(rail.nic, rail.port);
   return port.rdma ? fmt::format("{}:{}", port.name, port.number) : port.name;
 }
 
@@ -21,7 +21,7 @@ std::string name_of(const Topology& topology, const Rail& rail) {
 Result<GpuRow> gpu_row(const Topology& topology, const PciAddress& address) {
   const std::vector<int> gpus = topology.all<Gpu>();
   const auto here = [&](int gpu) {
-    const auto& pci = topology.parts[static_cast<size_t>(gpu)].pci;
+    const auto& pci = topology.part(gpu).pci;
     return pci && pci->address == address;
   };
   const auto found = std::ranges::find_if(gpus, here);
@@ -31,7 +31,7 @@ Result<GpuRow> gpu_row(const Topology& topology, const PciAddress& address) {
   GpuRow row{text(address), links.switched[static_cast<size_t>(own)], {}, {}};
   for (int other = 0; other < links.gpus; ++other) {
     const int part = gpus[static_cast<size_t>(other)];
-    if (other == own || !topology.parts[static_cast<size_t>(part)].pci) continue;
+    if (other == own || !topology.part(part).pci) continue;
     row.others.push_back({name_of(topology, part), links.distance[links.at(own, other)], links.direct[links.at(own, other)]});
   }
   for (const Rail& rail : links.rails) {

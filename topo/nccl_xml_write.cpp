@@ -57,7 +57,7 @@ class XmlWriter {
 
   void write_below(int parent, int indent) {
     for (const int child : topology_.children(parent)) {
-      const Part& part = topology_.parts[static_cast<size_t>(child)];
+      const Part& part = topology_.part(child);
       const auto inside = [&](int deeper) {
         if (const Gpu* gpu = std::get_if<Gpu>(&part.is)) write(*gpu, deeper);
         if (const Nic* nic = std::get_if<Nic>(&part.is)) write(*nic, deeper);

@@ -7,10 +7,6 @@
 namespace gyre::topo {
 namespace {
 
-const Port& port_of(const Topology& topology, const Way& way) {
-  return std::get<Nic>(topology.parts[static_cast<size_t>(way.nic)].is).ports[static_cast<size_t>(way.port)];
-}
-
 std::vector<Rail> rails_of(const Topology& topology) {
   std::map<std::pair<int, int>, std::vector<int>> near;
   const std::vector<std::vector<Way>> ways = ways_out(topology);
@@ -20,7 +16,7 @@ std::vector<Rail> rails_of(const Topology& topology) {
   for (size_t gpu = 0; gpu < ways.size(); ++gpu) {
     for (const Way& way : ways[gpu]) {
       const Way& best = ways[gpu][0];
-      const Port &port = port_of(topology, way), &of_best = port_of(topology, best);
+      const Port &port = topology.port(way.nic, way.port), &of_best = topology.port(best.nic, best.port);
       const bool as_good = way.path.distance == best.path.distance && port.rdma == of_best.rdma && port.gbit_per_s >= of_best.gbit_per_s;
       if (as_good && !near.contains({way.nic, way.port})) near[{way.nic, way.port}].push_back(static_cast<int>(gpu));
     }

@@ -8,12 +8,10 @@
 namespace gyre::topo {
 namespace {
 
-const Part& part_of(const Topology& topology, int part) { return topology.parts[static_cast<size_t>(part)]; }
-
 // A part and all above it, up to its NUMA node.
 std::vector<int> up_from(const Topology& topology, int part) {
   std::vector<int> chain;
-  for (; part >= 0; part = part_of(topology, part).parent) chain.push_back(part);
+  for (; part >= 0; part = topology.part(part).parent) chain.push_back(part);
   return chain;
 }
 
@@ -35,14 +33,14 @@ int links_to(const Gpu& gpu, const Part& to) {
 // is usable. So distance decides among the ports of that network, and a port for management on a GPU's own switch is none of them; it
 // stands behind them all, for the day when these are down. A port that is down reaches nobody, and is no way at all.
 auto rank_of(const Topology& topology, const Way& way) {
-  const Port& port = std::get<Nic>(part_of(topology, way.nic).is).ports[static_cast<size_t>(way.port)];
+  const Port& port = topology.port(way.nic, way.port);
   return std::tuple{!port.rdma, way.path.distance, -way.path.bytes_per_s, way.path.links, -port.gbit_per_s};
 }
 
 std::vector<Way> ways_of(const Topology& topology, int gpu) {
   std::vector<Way> ways;
   for (const int nic : topology.all<Nic>()) {
-    const std::vector<Port>& ports = std::get<Nic>(part_of(topology, nic).is).ports;
+    const std::vector<Port>& ports = topology.ports(nic);
     for (size_t port = 0; port < ports.size(); ++port) {
       if (ports[port].up) ways.push_back({nic, static_cast<int>(port), path(topology, gpu, nic)});
     }
@@ -79,10 +77,10 @@ Path path(const Topology& topology, int from, int to) {
   }
   Path found;
   found.bytes_per_s = std::numeric_limits<double>::infinity();
-  int switches = meeting >= 0 && std::holds_alternative<Switch>(part_of(topology, meeting).is) ? 1 : 0;
+  int switches = meeting >= 0 && std::holds_alternative<Switch>(topology.part(meeting).is) ? 1 : 0;
   for (const std::vector<int>* side : {&a, &b}) {
     for (const int part : *side) {
-      const Part& passed = part_of(topology, part);
+      const Part& passed = topology.part(part);
       if (passed.pci) {
         found.links += 1;
         found.bytes_per_s = std::min(found.bytes_per_s, passed.pci->link.bytes_per_s());
@@ -91,23 +89,22 @@ Path path(const Topology& topology, int from, int to) {
     }
   }
   if (found.links == 0) found.bytes_per_s = 0;
-  found.distance = from == to                                                    ? Distance::same
-                   : meeting < 0                                                 ? Distance::system
-                   : std::holds_alternative<Numa>(part_of(topology, meeting).is) ? Distance::host_bridge
-                   : switches > 1                                                ? Distance::switches
-                                                                                 : Distance::one_switch;
+  found.distance = from == to                                                ? Distance::same
+                   : meeting < 0                                             ? Distance::system
+                   : std::holds_alternative<Numa>(topology.part(meeting).is) ? Distance::host_bridge
+                   : switches > 1                                            ? Distance::switches
+                                                                             : Distance::one_switch;
   return found;
 }
 
 int direct_nvlinks(const Topology& topology, int from, int to) {
   // Either may be the one whose driver tells.
-  return std::max(links_to(std::get<Gpu>(part_of(topology, from).is), part_of(topology, to)),
-                  links_to(std::get<Gpu>(part_of(topology, to).is), part_of(topology, from)));
+  return std::max(links_to(topology.gpu(from), topology.part(to)), links_to(topology.gpu(to), topology.part(from)));
 }
 
 int switched_nvlinks(const Topology& topology, int gpu) {
   int found = 0;
-  for (const NvLink& link : std::get<Gpu>(part_of(topology, gpu).is).nvlinks) {
+  for (const NvLink& link : topology.gpu(gpu).nvlinks) {
     const bool bridge = link.target_class == 0 || link.target_class == pci_nvswitch;
     if (!link.target || (bridge && !is_gpu(topology, *link.target))) found += link.links;
   }

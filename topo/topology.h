@@ -62,6 +62,10 @@ struct Part {
 struct Topology {
   std::vector<Part> parts;  ///< parents before their children
 
+  const Part& part(int index) const { return parts[static_cast<size_t>(index)]; }
+  const Gpu& gpu(int part_of_gpu) const { return std::get<Gpu>(part(part_of_gpu).is); }
+  const std::vector<Port>& ports(int nic) const { return std::get<Nic>(part(nic).is).ports; }
+  const Port& port(int nic, int port_of_nic) const { return ports(nic)[static_cast<size_t>(port_of_nic)]; }
   std::vector<int> children(int parent) const;
   template <class Kind>
   std::vector<int> all() const {

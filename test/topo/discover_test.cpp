@@ -15,10 +15,7 @@ Topology found(const FakeMachine& machine, std::span<const DriverGpu> driver = {
   REQUIRE(topology);
   return *std::move(topology);
 }
-const Part& part(const Topology& topology, int index) { return topology.parts[static_cast<size_t>(index)]; }
-const Port& port_of(const Topology& topology, const Way& way) {
-  return std::get<Nic>(part(topology, way.nic).is).ports[static_cast<size_t>(way.port)];
-}
+const Port& port_of(const Topology& topology, const Way& way) { return topology.port(way.nic, way.port); }
 Distance between(const Topology& topology, int a, int b) {
   CHECK(path(topology, b, a).distance == path(topology, a, b).distance);
   return path(topology, a, b).distance;
@@ -46,7 +43,7 @@ TEST_CASE("a DGX: each GPU goes out by the NIC on its own switch") {
   CHECK(std::get<Numa>(dgx.parts[0].is).cpus == "00000000,ffffffff");
   const auto ways = ways_out(dgx);
   for (size_t gpu = 0; gpu < 8; ++gpu) {
-    CHECK(std::get<Gpu>(part(dgx, gpus[gpu]).is).index == static_cast<int>(gpu));
+    CHECK(dgx.gpu(gpus[gpu]).index == static_cast<int>(gpu));
     REQUIRE(ways[gpu].size() == 11);
     const Port& first = port_of(dgx, ways[gpu][0]);
     CHECK(first.name == "mlx5_" + std::to_string(gpu));
@@ -141,10 +138,10 @@ TEST_CASE("a laptop: one GPU of NVIDIA's, on a link that lost lanes; what is dow
   REQUIRE(laptop.all<Numa>().size() == 1);
   const auto gpus = laptop.all<Gpu>();
   REQUIRE(gpus.size() == 1);
-  CHECK(part(laptop, gpus[0]).pci->link.lanes == 4);
-  CHECK(part(laptop, gpus[0]).pci->link.max_lanes == 8);
-  CHECK(part(laptop, gpus[0]).pci->link.gt_per_s == 16);
-  CHECK(part(laptop, part(laptop, gpus[0]).parent).parent == -1);
+  CHECK(laptop.part(gpus[0]).pci->link.lanes == 4);
+  CHECK(laptop.part(gpus[0]).pci->link.max_lanes == 8);
+  CHECK(laptop.part(gpus[0]).pci->link.gt_per_s == 16);
+  CHECK(laptop.part(laptop.part(gpus[0]).parent).parent == -1);
   const auto ways = ways_out(laptop);
   REQUIRE(ways[0].size() == 1);
   CHECK(port_of(laptop, ways[0][0]).name == "wlan0");
@@ -191,8 +188,8 @@ TEST_CASE("a tray like a GB200's: nodes of memory alone are left out, GPUs are j
   CHECK(std::get<Numa>(tray.parts[0].is).arch == "arm64");
   const auto gpus = tray.all<Gpu>();
   REQUIRE(gpus.size() == 4);
-  CHECK(std::get<Gpu>(part(tray, gpus[0]).is).index == 3);
-  CHECK(std::get<Gpu>(part(tray, gpus[0]).is).compute_capability == 100);
+  CHECK(tray.gpu(gpus[0]).index == 3);
+  CHECK(tray.gpu(gpus[0]).compute_capability == 100);
   CHECK(nvlinks(tray, gpus[0], gpus[1]) == 18);
   CHECK(nvlinks(tray, gpus[0], gpus[3]) == 16);
   CHECK(between(tray, gpus[0], gpus[1]) == Distance::host_bridge);
@@ -217,12 +214,12 @@ TEST_CASE("an RDMA device made in software is where its interface is, and one wi
   const Topology topology = found(machine);
   const auto nics = topology.all<Nic>();
   REQUIRE(nics.size() == 2);
-  CHECK_FALSE(part(topology, nics[0]).pci);
-  CHECK(std::get<Nic>(part(topology, nics[0]).is).ports[0].name == "rxe1");
-  REQUIRE(part(topology, nics[1]).pci);
-  REQUIRE(std::get<Nic>(part(topology, nics[1]).is).ports.size() == 1);
-  CHECK(std::get<Nic>(part(topology, nics[1]).is).ports[0].name == "rxe0");
-  CHECK(std::get<Nic>(part(topology, nics[1]).is).ports[0].gbit_per_s == 2.5);
+  CHECK_FALSE(topology.part(nics[0]).pci);
+  CHECK(topology.port(nics[0], 0).name == "rxe1");
+  REQUIRE(topology.part(nics[1]).pci);
+  REQUIRE(topology.ports(nics[1]).size() == 1);
+  CHECK(topology.port(nics[1], 0).name == "rxe0");
+  CHECK(topology.port(nics[1], 0).gbit_per_s == 2.5);
 }
 
 TEST_CASE("junk in files is nothing known, and a folder that is no machine is named") {
@@ -237,10 +234,10 @@ TEST_CASE("junk in files is nothing known, and a folder that is no machine is na
   machine.put("proc/cpuinfo", ":\n:x\nmodel\t:\ncpu family\t: -3");
   const Topology topology = found(machine);
   REQUIRE(topology.all<Gpu>().size() == 1);
-  CHECK(part(topology, topology.all<Gpu>()[0]).pci->link.bytes_per_s() == 0);
+  CHECK(topology.part(topology.all<Gpu>()[0]).pci->link.bytes_per_s() == 0);
   machine.put(gpu + "/max_link_width", "255");  // the kernel's word for an unknown one
   machine.put(gpu + "/current_link_width", "255");
-  CHECK(part(found(machine), topology.all<Gpu>()[0]).pci->link.lanes == 0);
+  CHECK(found(machine).part(topology.all<Gpu>()[0]).pci->link.lanes == 0);
   const auto none = discover(machine.root() / "nothing");
   REQUIRE_FALSE(none);
   CHECK(none.error().code == Code::invalid_argument);

@@ -20,7 +20,7 @@ namespace {
 std::vector<GpuRow> rows_of(const FakeMachine& machine, const std::vector<DriverGpu>& driver = {}) {
   const auto topology = *discover(machine.root(), driver);
   std::vector<GpuRow> rows;
-  for (const int gpu : topology.all<Gpu>()) rows.push_back(*gpu_row(topology, topology.parts[static_cast<size_t>(gpu)].pci->address));
+  for (const int gpu : topology.all<Gpu>()) rows.push_back(*gpu_row(topology, topology.part(gpu).pci->address));
   return rows;
 }
 

@@ -62,7 +62,7 @@ TEST_CASE("a file of NCCL's is read: NUMA nodes, switches, GPUs and their NVLink
   REQUIRE(topology->all<Nic>().size() == 3);
   const auto gpus = topology->all<Gpu>();
   REQUIRE(gpus.size() == 2);
-  const Part& first = topology->parts[static_cast<size_t>(gpus[0])];
+  const Part& first = topology->part(gpus[0]);
   const Gpu& gpu = std::get<Gpu>(first.is);
   CHECK(text(first.pci->address) == "0000:0b:00.0");
   CHECK(first.pci->link.gt_per_s == 32);
@@ -74,11 +74,11 @@ TEST_CASE("a file of NCCL's is read: NUMA nodes, switches, GPUs and their NVLink
   CHECK(gpu.nvlinks[0].target_class == 0x068000);
   CHECK(gpu.c2c_links == 10);
   CHECK(gpu.c2c_bytes_per_s == Approx(44.712e9));
-  CHECK(std::get<Gpu>(topology->parts[static_cast<size_t>(gpus[1])].is).index == -1);
+  CHECK(topology->gpu(gpus[1]).index == -1);
   const auto ways = ways_out(*topology);
   REQUIRE(ways[0].size() == 2);
   CHECK(ways[0][0].path.distance == Distance::one_switch);
-  const Port& port = std::get<Nic>(topology->parts[static_cast<size_t>(ways[0][0].nic)].is).ports[0];
+  const Port& port = topology->port(ways[0][0].nic, 0);
   CHECK(port.gbit_per_s == 400);
   CHECK(port.guid == 0x3e2a0c00039c63b8);
   CHECK(port.rdma);
@@ -93,10 +93,10 @@ TEST_CASE("sockets whose GUIDs are device numbers are no RDMA devices, and the f
     <pci busid="0000:00:07.0" class="0x020000" link_speed="" link_width="0"><nic>
       <net name="eth1" dev="1" speed="10000" port="0" guid="0x1"/></nic></pci></cpu></system>)");
   REQUIRE(topology);
-  for (const int nic : topology->all<Nic>()) CHECK_FALSE(std::get<Nic>(topology->parts[static_cast<size_t>(nic)].is).ports[0].rdma);
+  for (const int nic : topology->all<Nic>()) CHECK_FALSE(topology->port(nic, 0).rdma);
   const auto ways = ways_out(*topology);
   REQUIRE_FALSE(ways[0].empty());
-  CHECK(std::get<Nic>(topology->parts[static_cast<size_t>(ways[0][0].nic)].is).ports[0].name == "eth0");
+  CHECK(topology->port(ways[0][0].nic, 0).name == "eth0");
 }
 
 TEST_CASE("what is written is read back, and is text that NCCL's own parser takes") {

@@ -40,8 +40,7 @@ std::vector<std::string> ways_of(const Around& around) {
   const Topology machine = machine_of(around);
   const auto ways = ways_out(machine);
   std::vector<std::string> names;
-  for (const Way& way : ways.at(0))
-    names.push_back(std::get<Nic>(machine.parts[static_cast<size_t>(way.nic)].is).ports[static_cast<size_t>(way.port)].name);
+  for (const Way& way : ways.at(0)) names.push_back(machine.port(way.nic, way.port).name);
   return names;
 }
 

@@ -142,6 +142,8 @@ NcclTestsRanks nccl_tests_ranks(std::string_view output) {
     constexpr uint64_t most = 1 << 20;
     const auto rank = parse_number(words[2]);
     if (rank && *rank < most) ranks.count = std::max(ranks.count, static_cast<int>(*rank) + 1);
+    const auto on = std::ranges::find(words, "on");
+    if (words.end() - on > 1) ++ranks.on_host[printable(on[1], 80)];
     const size_t place = line.find("] ");
     if (ranks.device.empty() && place != line.npos) ranks.device = printable(line.substr(place + 2), 80);
   }

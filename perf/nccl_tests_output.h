@@ -17,8 +17,9 @@ namespace gyre::perf {
 Result<std::map<uint64_t, double>> nccl_tests_times(std::string_view output);
 
 struct NcclTestsRanks {
-  int count = 0;       ///< 0: not said
-  std::string device;  ///< of the first, such as "NVIDIA H100 80GB HBM3"; empty: not said
+  int count = 0;                       ///< 0: not said
+  std::string device;                  ///< of the first, such as "NVIDIA H100 80GB HBM3"; empty: not said
+  std::map<std::string, int> on_host;  ///< ranks by the name of their host
 };
 NcclTestsRanks nccl_tests_ranks(std::string_view output);
 

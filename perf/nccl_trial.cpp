@@ -36,6 +36,25 @@ Result<Finished> run_forced(const NcclTrial& trial, std::string_view choice, boo
   return Error{Code::system, fmt::format("{}: {}", done.end(), why_failed(done))};
 }
 
+int ranks_of(const NcclTrial& trial) { return trial.ranks_per_node * trial.nodes; }
+
+/// That as many ran as are said, and, where each says on which host, as many on each. Hosts may have the same name, so one is not too few.
+Status check_ranks(const NcclTrial& trial, const NcclTestsRanks& ranks) {
+  if (ranks.count == 0) return {};
+  if (ranks.count != ranks_of(trial))
+    return Error{Code::invalid_argument, fmt::format("{} ranks ran, not {}", ranks.count, ranks_of(trial))};
+  int said = 0;
+  for (const auto& [host, on] : ranks.on_host) said += on;
+  if (said != ranks.count || (ranks.on_host.size() == 1 && trial.nodes > 1)) return {};
+  if (ranks.on_host.size() != static_cast<size_t>(trial.nodes))
+    return Error{Code::invalid_argument, fmt::format("its ranks ran on {} hosts, not on {}", ranks.on_host.size(), trial.nodes)};
+  for (const auto& [host, on] : ranks.on_host) {
+    if (on != trial.ranks_per_node)
+      return Error{Code::invalid_argument, fmt::format("{} ranks ran on {}, not {}", on, host, trial.ranks_per_node)};
+  }
+  return {};
+}
+
 /// That it runs, and as what it was forced to.
 Status look_at(const NcclTrial& trial, const std::string& choice, NcclTimes& times) {
   const Finished done = GYRE_TRY(run_forced(trial, choice, true));
@@ -47,8 +66,7 @@ Status look_at(const NcclTrial& trial, const std::string& choice, NcclTimes& tim
     return Error{Code::internal, fmt::format("NCCL ran {} in its place", fmt::join(ran->second, ", "))};
   }
   const NcclTestsRanks ranks = nccl_tests_ranks(done.out);
-  if (ranks.count != 0 && ranks.count != trial.ranks)
-    return Error{Code::invalid_argument, fmt::format("{} ranks ran, not {}", ranks.count, trial.ranks)};
+  GYRE_TRY(check_ranks(trial, ranks));
   if (ran == all.end() && !all.empty())
     return Error{Code::invalid_argument, fmt::format("NCCL ran {}, not {}", all.begin()->first, name(trial.collective))};
   if (all.empty())
@@ -121,7 +139,7 @@ Result<NcclTimes> time_nccl(const NcclTrial& trial) {
   forced.erase(forced.begin());  // NCCL's own
   NcclTimes times;
   fmt::print("# {} of {} ranks: {} choices but NCCL's own, each looked at and then timed in {} rounds\n", name(trial.collective),
-             trial.ranks, forced.size(), trial.rounds);
+             ranks_of(trial), forced.size(), trial.rounds);
   if (const Status own = look_at(trial, std::string(nccls_own), times); !own) return with_own(own.error());
   GYRE_TRY(keep_working(forced, times, [&](const std::string& choice) { return look_at(trial, choice, times); }));
   GYRE_TRY(time_rounds(trial, std::move(forced), times));

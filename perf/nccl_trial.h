@@ -14,7 +14,8 @@ namespace gyre::perf {
 
 struct NcclTrial {
   Collective collective = Collective::all_reduce;
-  int ranks = 2;
+  int ranks_per_node = 2;
+  int nodes = 1;
   int rounds = 5;
   std::chrono::seconds limit{600};   ///< of one run
   std::vector<std::string> command;  ///< {env}: perf/nccl_forced.h
@@ -27,7 +28,8 @@ struct NcclTimes {
   std::string version;                   ///< NCCL's
 };
 
-/// Prints how it goes on. Error: NCCL's own choice can't be run or read, or nothing but it; or other ranks ran than are said.
+/// Prints how it goes on. Error: NCCL's own choice can't be run or read, or nothing but it; or other ranks ran than are said,
+/// or elsewhere.
 Result<NcclTimes> time_nccl(const NcclTrial&);
 
 }  // namespace gyre::perf

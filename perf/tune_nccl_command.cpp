@@ -105,7 +105,7 @@ Status measure_choices(const TuneNcclCommand& command) {
   if (before.is_null() && profile.contains("nccl"))
     fmt::print("# {}: its \"nccl\" is another version's, and begins anew\n", command.profile);
   const NcclTimes times = GYRE_TRY(time_nccl(
-      {collective, command.ranks_per_node * command.nodes, command.rounds, std::chrono::seconds(command.timeout_s), command.words}));
+      {collective, command.ranks_per_node, command.nodes, command.rounds, std::chrono::seconds(command.timeout_s), command.words}));
   const std::vector<SizeChoice> sizes = choose_by_times(times.us);
   print_sizes(sizes);
   const ordered_json choices = listed(thresholds_of(sizes));

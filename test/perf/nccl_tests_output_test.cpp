@@ -104,12 +104,15 @@ TEST_CASE("the ranks of nccl-tests are counted by their numbers, and its first d
   const NcclTestsRanks ranks = nccl_tests_ranks(header);
   CHECK(ranks.count == 2);
   CHECK(ranks.device == "NVIDIA GH200 120GB");
+  CHECK(ranks.on_host == std::map<std::string, int>{{"node1", 1}, {"node2", 1}});
   const NcclTestsRanks alone =  // two that do not know of each other, of a version with another line
       nccl_tests_ranks(
           "#   Rank  0 Pid  123 on host device  0 [0x07] Tesla V100\n#   Rank  0 Pid  124 on host device  0 [0x07] Tesla V100\n");
   CHECK(alone.count == 1);
   CHECK(alone.device == "Tesla V100");
+  CHECK(alone.on_host == std::map<std::string, int>{{"host", 2}});
   CHECK(nccl_tests_ranks("# Rank  0 Pid  1 on host device  0 [0x07] Tesla V100\r\n").device == "Tesla V100");
   CHECK(nccl_tests_ranks("# Rank  0 Pid  1 on host device  0 [0x07] \x1b[1m\xff\n").device == "?[1m?");
   CHECK(nccl_tests_ranks("# nThread 1\n# Rank\n").count == 0);
+  CHECK(nccl_tests_ranks("# Rank 1 Pid 1 on\n").on_host.empty());
 }

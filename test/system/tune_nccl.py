@@ -33,18 +33,21 @@ def fails_in(runs, choice, times, how="echo lost >&2; exit 3"):
 
 
 class Played:
-    """A folder with all_reduce_perf, which does what is said by choice, "/" being NCCL's own, and a profile."""
+    """A folder with all_reduce_perf, which does what is said by choice, "/" being NCCL's own, and a profile. Its ranks say on which hosts they
+    are; those of "" say nothing."""
 
-    def __init__(self, does, ranks=16):
+    def __init__(self, does, hosts=("",) * 15 + ("host",)):
         self._folder = tempfile.TemporaryDirectory()
         self.profile = os.path.join(self._folder.name, "profile.json")
         self.calls = os.path.join(self._folder.name, "calls")
         self.program = os.path.join(self._folder.name, "all_reduce_perf")
+        ranks = "\n".join(f"echo '#  Rank {rank:2} Group  0 Pid 7 on {host} device  7 [0000:0f:00] NVIDIA Abacus'"
+                          for rank, host in enumerate(hosts) if host)
         cases = "\n".join(f"{choice})\n{script}\n;;" for choice, script in does.items())
         with open(self.program, "w", encoding="utf-8") as file:
             file.write(f"""#!/bin/sh
 echo "$NCCL_ALGO/$NCCL_PROTO $NCCL_DEBUG $NCCL_DEBUG_SUBSYS $NCCL_TUNER_PLUGIN ${{GYRE_TUNER_FILE-none}} $*" >> {self.calls}
-echo '#  Rank  {ranks - 1} Group  0 Pid 7 on host device  7 [0000:0f:00] NVIDIA Abacus'
+{ranks}
 echo 'NCCL version 2.28.9+cuda13.0'
 case "$NCCL_ALGO/$NCCL_PROTO" in
 {cases}
@@ -98,7 +101,7 @@ def chosen(profile, size, ranks=16, nodes=2):
 
 
 def what_is_faster_is_what_the_tuner_chooses():
-    played = Played(usual())
+    played = Played(usual(), "a" * 8 + "b" * 8)
     done = played.tuned(env={"GYRE_TUNER_FILE": "/nowhere", "NCCL_ALGO": "ring", "NCCL_DEBUG": "TRACE"}).passed()
     check(re.search(r"^ +1024 +12\.00 +0\.00 +tree/ll +8\.00 +0\.667 +tree/ll$", done.out, re.M), done.story())
     check(re.search(r"^ +65536 +40\.00 .* NCCL's own$", done.out, re.M) and played.profile in done.out, done.story())
@@ -183,8 +186,11 @@ def where_nothing_runs_nothing_is_written():
         played = Played(does)
         played.tuned().complains(words)
         check(not os.path.exists(played.profile), "written")
-    played = Played(usual(), ranks=8)
-    played.tuned().complains("with NCCL's own choice: 8 ranks ran, not 16")
+    for hosts, words in (([""] * 7 + ["a"], "8 ranks ran, not 16"), ("abcd" * 4, "its ranks ran on 4 hosts, not on 2"),
+                         ("a" * 9 + "b" * 7, "9 ranks ran on a, not 8")):
+        played = Played(usual(), hosts)
+        played.tuned().complains(f"with NCCL's own choice: {words}")
+        check(not os.path.exists(played.profile), "written")
     played = Played({"/": f"{ran('ring/ll')}\n{table(OWN)}"})
     other = os.path.join(os.path.dirname(played.program), "bench")
     os.rename(played.program, other)

@@ -13,11 +13,6 @@ ENDLESS = ["--operations", "1000000000"]
 OVER = {**UCX, "whatever UCX takes": {}}
 
 
-def sampled(values):
-    """All, or where a sanitizer would make that minutes every third."""
-    return list(values)[::3 if "TEST_SANITIZED" in os.environ else 1]
-
-
 def plugin():
     return os.path.abspath(os.environ["TEST_NET_PLUGIN"])
 

@@ -1,8 +1,8 @@
 """NCCL's calls, in its order, over every table of the plugin, from all numbers of ranks, and all data right."""
 import signal
 
-from net_calling import ABORTED, ENDLESS, OVER, REMOTE, all_right, await_line, call, closed_at_once, no_crash, ranks_of, sampled
-from system import check, signal_process, subjects
+from net_calling import ABORTED, ENDLESS, OVER, REMOTE, all_right, await_line, call, closed_at_once, no_crash, ranks_of
+from system import check, sampled, signal_process, subjects
 
 
 def every_table():

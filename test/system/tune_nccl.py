@@ -191,6 +191,7 @@ def where_nothing_runs_nothing_is_written():
         played = Played(usual(), hosts)
         played.tuned().complains(f"with NCCL's own choice: {words}")
         check(not os.path.exists(played.profile), "written")
+    Played(usual(), "a" * 16).tuned().passed()  # two hosts may have one name
     played = Played({"/": f"{ran('ring/ll')}\n{table(OWN)}"})
     other = os.path.join(os.path.dirname(played.program), "bench")
     os.rename(played.program, other)

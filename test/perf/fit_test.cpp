@@ -42,7 +42,7 @@ TEST_CASE("the search finds the least of a function of several numbers") {
   CHECK(found[1] == Approx(50).epsilon(0.02));
 }
 
-TEST_CASE("constants fitted to a simulated host predict it") {
+TEST_CASE("constants fitted to a simulated host predict it", "[long]") {
   topo::Costs other = host();
   other.link[topo::inside].alpha *= 20;
   other.link[topo::inside].beta *= 3;

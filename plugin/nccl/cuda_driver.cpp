@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <mutex>
+#include <utility>
 
 namespace gyre::plugin::nccl::cuda {
 namespace {
@@ -28,6 +29,7 @@ struct Driver {
   int (*record)(void* event, cudaStream_t);                        // cuEventRecord
   int (*wait_event)(void* event);                                  // cuEventSynchronize
   int (*destroy_event)(void* event);                               // cuEventDestroy_v2
+  int (*wait_on_stream)(cudaStream_t, void* event, unsigned);      // cuStreamWaitEvent
   int (*context)(void** context);                                  // cuCtxGetCurrent
   int (*push)(void* context);                                      // cuCtxPushCurrent_v2
   int (*pop)(void** context);                                      // cuCtxPopCurrent_v2
@@ -37,6 +39,7 @@ struct Driver {
   // Null where the driver has none.
   int (*get_device)(int* device, int number);              // cuDeviceGet
   int (*pci_address)(char* text, int length, int device);  // cuDeviceGetPCIBusId
+  int (*stream_context)(cudaStream_t, void** context);     // cuStreamGetCtx
 };
 std::atomic<const Driver*> driver{nullptr};
 
@@ -54,12 +57,13 @@ const Driver* open() {
                      find(library, "cuStreamSynchronize", found.synchronize) && find(library, "cuCtxGetDevice", found.device) &&
                      find(library, "cuStreamIsCapturing", found.capturing) && find(library, "cuEventCreate", found.create_event) &&
                      find(library, "cuEventRecord", found.record) && find(library, "cuEventSynchronize", found.wait_event) &&
-                     find(library, "cuEventDestroy_v2", found.destroy_event) && find(library, "cuCtxGetCurrent", found.context) &&
-                     find(library, "cuCtxPushCurrent_v2", found.push) && find(library, "cuCtxPopCurrent_v2", found.pop) &&
-                     find(library, "cuMemcpyAsync", found.copy) && find(library, "cuMemAlloc_v2", found.allocate) &&
-                     find(library, "cuMemFree_v2", found.release);
+                     find(library, "cuEventDestroy_v2", found.destroy_event) && find(library, "cuStreamWaitEvent", found.wait_on_stream) &&
+                     find(library, "cuCtxGetCurrent", found.context) && find(library, "cuCtxPushCurrent_v2", found.push) &&
+                     find(library, "cuCtxPopCurrent_v2", found.pop) && find(library, "cuMemcpyAsync", found.copy) &&
+                     find(library, "cuMemAlloc_v2", found.allocate) && find(library, "cuMemFree_v2", found.release);
   find(library, "cuDeviceGet", found.get_device);
   find(library, "cuDeviceGetPCIBusId", found.pci_address);
+  find(library, "cuStreamGetCtx", found.stream_context);
   return whole ? &found : nullptr;
 }
 
@@ -159,13 +163,19 @@ Mark::~Mark() {
   if (cuda != nullptr && event_ != nullptr) cuda->destroy_event(event_);
 }
 
-// An event is of one device, a stream may be of another.
+// An event is of one device, and so is a stream, which need not be the thread's.
 void Mark::set(cudaStream_t stream) {
   const Driver* cuda = driver.load(std::memory_order_acquire);
   if (cuda == nullptr || captures(stream)) return;
+  Context there = context();
+  if (stream != nullptr && cuda->stream_context != nullptr) cuda->stream_context(stream, &there);
+  if (event_ != nullptr && context_ != there) cuda->destroy_event(std::exchange(event_, nullptr));
+  const bool entered = there != nullptr && cuda->push(there) == success;
   if (event_ == nullptr && cuda->create_event(&event_, without_timing) != success) event_ = nullptr;
+  context_ = there;
   is_set_ = event_ != nullptr && cuda->record(event_, stream) == success;
   if (!is_set_) cuda->synchronize(stream);
+  if (entered) cuda->pop(&there);
 }
 
 Status Mark::wait() {
@@ -175,6 +185,13 @@ Status Mark::wait() {
   if (result != success) return Error{Code::cuda, fmt::format("cuEventSynchronize: CUDA's error {}", result)};
   is_set_ = false;
   return {};
+}
+
+Status Mark::before(cudaStream_t stream) {
+  const Driver* cuda = driver.load(std::memory_order_acquire);
+  if (cuda == nullptr || !is_set_ || captures(stream)) return {};
+  const int result = cuda->wait_on_stream(stream, event_, 0);
+  return result == success ? Status() : Error{Code::cuda, fmt::format("cuStreamWaitEvent: CUDA's error {}", result)};
 }
 
 }  // namespace gyre::plugin::nccl::cuda

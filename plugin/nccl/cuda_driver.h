@@ -35,7 +35,7 @@ Status copy(void* to, const void* from, size_t bytes, cudaStream_t, Context);
 Result<void*> allocate(size_t bytes);
 Status release(void*);
 
-/// A place in the order of a stream's work, which outlives the stream. Of one thread at a time.
+/// A place in the order of a stream's work, which outlives the stream. Of one thread at a time, whatever device is current there.
 class Mark {
  public:
   Mark() = default;
@@ -46,9 +46,12 @@ class Mark {
   void set(cudaStream_t);
   /// Until that is done.
   Status wait();
+  /// What that stream is given from now on begins after it. Not one that is being captured, which CUDA lets wait for nothing outside.
+  Status before(cudaStream_t);
 
  private:
   void* event_ = nullptr;
+  Context context_ = nullptr;  // the event's
   bool is_set_ = false;
 };
 

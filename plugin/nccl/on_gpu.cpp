@@ -30,22 +30,31 @@ std::optional<topo::GpuRow> where_it_is(int device, Rank rank) {
 
 }  // namespace
 
-Result<std::unique_ptr<OnGpu>> join_on_gpus(engine::Communicator& ranks, int device, const std::atomic<bool>* cancelled) {
-  MakeOnGpu make;
+Result<GpusOfAll> gpus_of_all(transport::Bootstrap& ranks, int device, std::chrono::milliseconds limit) {
+  GpusOfAll made;
   std::string lacks = "its program uses no CUDA, or GYRE_DEVICE=host";
   if (cuda::present()) {
     auto opened = use_gpu(device);
     lacks = opened ? "" : opened.error().what;
-    if (opened) make = *std::move(opened);
+    if (opened) made.make = *std::move(opened);
   }
-  const auto all = GYRE_TRY(ranks.bootstrap().all_gather(lacks));
+  const auto all = GYRE_TRY(ranks.all_gather(lacks, limit));
   if (const auto without = std::find_if(all.begin(), all.end(), [](const std::string& word) { return !word.empty(); });
-      without != all.end()) {
-    if (cuda::present()) log::warn("rank {}: no collectives on GPU memory: rank {}: {}", ranks.rank(), without - all.begin(), *without);
-    return std::unique_ptr<OnGpu>();
-  }
-  auto second = GYRE_TRY(ranks.split(0, ranks.rank(), cancelled, where_it_is(device, ranks.rank())));
-  return make(std::move(second));
+      without != all.end())
+    made.refusal = fmt::format("rank {}: {}", without - all.begin(), *without);
+  return made;
+}
+
+Result<std::unique_ptr<OnGpu>> make_on_gpus(engine::Communicator& ranks, const MakeOnGpu& make, int device,
+                                            const std::atomic<bool>* cancelled) {
+  return make(GYRE_TRY(ranks.split(0, ranks.rank(), cancelled, where_it_is(device, ranks.rank()))));
+}
+
+Result<std::unique_ptr<OnGpu>> join_on_gpus(engine::Communicator& ranks, int device, const std::atomic<bool>* cancelled) {
+  const auto all = GYRE_TRY(gpus_of_all(ranks.bootstrap(), device));
+  if (all.refusal.empty()) return make_on_gpus(ranks, all.make, device, cancelled);
+  if (cuda::present()) log::warn("rank {}: no collectives on GPU memory: {}", ranks.rank(), all.refusal);
+  return std::unique_ptr<OnGpu>();
 }
 
 }  // namespace gyre::plugin::nccl

@@ -2,8 +2,10 @@
 // built: on_device.cpp has gyre's kernels (engine::DeviceCommunicator), on_no_device.cpp none; tests have a GPU of the host's threads.
 #pragma once
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "engine/communicator.h"
 #include "plugin/abi/nccl.h"
@@ -30,8 +32,15 @@ using MakeOnGpu = std::function<Result<std::unique_ptr<OnGpu>>(std::unique_ptr<e
 /// On the GPU of this number, as CUDA counts, which the process opens once and never closes. Error: why gyre can't use it.
 Result<MakeOnGpu> use_gpu(int device);
 
-/// Called by all ranks. Null: not all of them have a GPU that gyre can use, which is logged where some have; `device`: this rank's.
-/// `cancelled`: as in transport::Rendezvous.
+struct GpusOfAll {
+  MakeOnGpu make;
+  std::string refusal;  ///< which rank can't use its GPU, and why, the same on all ranks; empty: all can
+};
+/// Called by all ranks, each with its device. `limit`: as Bootstrap::all_gather()'s.
+Result<GpusOfAll> gpus_of_all(transport::Bootstrap&, int device, std::chrono::milliseconds limit = {});
+/// Called by all ranks that all can. `cancelled`: as in transport::Rendezvous.
+Result<std::unique_ptr<OnGpu>> make_on_gpus(engine::Communicator&, const MakeOnGpu&, int device, const std::atomic<bool>* cancelled);
+/// Both. Null: not all ranks have a GPU that gyre can use, which is logged where some have.
 Result<std::unique_ptr<OnGpu>> join_on_gpus(engine::Communicator&, int device, const std::atomic<bool>* cancelled);
 
 }  // namespace gyre::plugin::nccl

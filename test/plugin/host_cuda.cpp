@@ -12,7 +12,9 @@ namespace {
 
 std::mutex mutex;
 std::map<const std::byte*, size_t> memory;  // of the GPU's
-std::atomic<bool> there{false}, broken{false};
+std::atomic<bool> there{false};
+std::atomic<int> broken{no_gpu}, used{0};
+std::atomic<cudaStream_t> captured{nullptr};
 std::string address;  // its PCI address, as CUDA's driver says
 
 bool known(const void* at) {
@@ -34,7 +36,9 @@ HostCudaMemory::~HostCudaMemory() {
 }
 
 void have_host_cuda(bool has) { there = has; }
-void break_host_gpu(bool breaks) { broken = breaks; }
+void break_host_gpu(int device) { broken = device; }
+int host_gpus_used() { return used; }
+void capture_host_stream(cudaStream_t stream) { captured = stream; }
 void place_host_gpu(std::string at) { address = std::move(at); }
 
 }  // namespace gyre::test
@@ -54,7 +58,7 @@ Status wait_for(cudaStream_t stream) {
     return Error{Code::cuda, "a stream does not end"};
   return {};
 }
-bool captures(cudaStream_t /*stream*/) { return false; }
+bool captures(cudaStream_t stream) { return test::there && stream != nullptr && stream == test::captured; }
 Context context() { return nullptr; }
 Status copy(void* to, const void* from, size_t bytes, cudaStream_t stream, Context /*context*/) {
   GYRE_TRY(wait_for(stream));
@@ -64,15 +68,39 @@ Status copy(void* to, const void* from, size_t bytes, cudaStream_t stream, Conte
 Result<void*> allocate(size_t /*bytes*/) { return Error{Code::cuda, "no memory"}; }
 Status release(void* /*at*/) { return {}; }
 
-Mark::~Mark() = default;
-void Mark::set(cudaStream_t /*stream*/) {}
-Status Mark::wait() { return {}; }
+// An event is a flag, which outlives the streams that it is given to.
+namespace {
+using Event = std::shared_ptr<std::atomic<bool>>;
+Event& event_of(void* event) { return *static_cast<Event*>(event); }
+}  // namespace
+
+Mark::~Mark() { delete static_cast<Event*>(event_); }
+void Mark::set(cudaStream_t stream) {
+  is_set_ = test::there && stream != nullptr && !captures(stream);
+  if (!is_set_) return;
+  if (event_ == nullptr) event_ = new Event;
+  const auto flag = event_of(event_) = std::make_shared<std::atomic<bool>>(false);
+  reinterpret_cast<simt::HostStream*>(stream)->add([flag] { *flag = true; });
+}
+Status Mark::wait() {
+  while (is_set_ && !*event_of(event_)) std::this_thread::yield();
+  is_set_ = false;
+  return {};
+}
+Status Mark::before(cudaStream_t stream) {
+  if (!is_set_ || stream == nullptr || captures(stream)) return {};
+  reinterpret_cast<simt::HostStream*>(stream)->add([flag = event_of(event_)] {
+    while (!*flag) std::this_thread::yield();
+  });
+  return {};
+}
 
 }  // namespace cuda
 
-Result<MakeOnGpu> use_gpu(int /*device*/) {
+Result<MakeOnGpu> use_gpu(int device) {
   static simt::HostGpu gpu;
-  if (test::broken) return Error{Code::cuda, "the GPU has fallen off the bus"};
+  ++test::used;
+  if (test::broken == device || test::broken == test::every_gpu) return Error{Code::cuda, "the GPU has fallen off the bus"};
   return DeviceOnGpu::on(gpu);
 }
 

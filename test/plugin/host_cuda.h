@@ -40,8 +40,13 @@ class HostCudaMemory {
 
 /// This process has such a GPU from now on, or none.
 void have_host_cuda(bool);
-/// Of that GPU, as the next communicators see it: another kernel of the process's can't be used.
-void break_host_gpu(bool);
+/// As the next communicators see it the GPU of that number can't be used.
+inline constexpr int no_gpu = -1, every_gpu = -2;
+void break_host_gpu(int device);
+/// How often communicators have asked for one.
+int host_gpus_used();
+/// That stream is being captured; null: none is.
+void capture_host_stream(cudaStream_t);
 /// It is at this PCI address; by default the driver does not say. While there are no communicators.
 void place_host_gpu(std::string address);
 

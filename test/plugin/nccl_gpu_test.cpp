@@ -261,7 +261,7 @@ TEST_CASE("nccl on a GPU: what can't be is an error that says so") {
 
 TEST_CASE("nccl on a GPU: ranks without one that works leave GPU memory refused, and the host's reduced") {
   const WithGpu gpu;
-  test::break_host_gpu(true);
+  test::break_host_gpu(test::every_gpu);
   CHECK(run_nccl(2, [](ncclComm_t comm, int) -> std::string {
           HostCudaStream stream;
           Floats on_gpu(elements, 1);
@@ -270,7 +270,7 @@ TEST_CASE("nccl on a GPU: ranks without one that works leave GPU memory refused,
           NCCL_OK(ncclAllReduce(host.data(), host.data(), elements, ncclFloat32, ncclSum, comm, stream));
           return host[0] == 2 ? "" : "a wrong sum";
         }) == "");
-  test::break_host_gpu(false);
+  test::break_host_gpu(test::no_gpu);
 }
 
 TEST_CASE("nccl on a GPU: where the GPU is decides no more than the ways of messages") {

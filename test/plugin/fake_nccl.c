@@ -6,10 +6,25 @@
 #define _GNU_SOURCE
 #include <sys/random.h>
 
+#include "test/plugin/fake_nccl_hooks.h"
 #include "test/plugin/fake_nccl_ranks.h"
 
 #define FAKE __attribute__((visibility("default")))
-#define SAY(...) (printf("NCCL: " __VA_ARGS__), puts(""), fflush(stdout))
+#define SAY(...)                              \
+  do {                                        \
+    char line[256];                           \
+    snprintf(line, sizeof line, __VA_ARGS__); \
+    say(line);                                \
+  } while (0)
+
+static FakeNcclHooks hooks;
+FAKE FakeNcclHooks* fake_nccl_hooks(void) { return &hooks; }
+static void say(const char* line) {
+  if (hooks.say != NULL)
+    hooks.say(line);
+  else
+    printf("NCCL: %s\n", line), fflush(stdout);
+}
 
 typedef struct {
   uint64_t magic, number;
@@ -19,29 +34,61 @@ static Comm* of(ncclComm_t comm) { return (Comm*)comm; }
 
 static _Thread_local int depth, calls, made;
 static _Thread_local Call group[MOST_CALLS];
+static _Thread_local ncclResult_t wrong; /* a call of the group was, and nothing of it is done */
 static _Thread_local struct {
   ncclComm_t* at;
   Comm* comm;
 } births[MOST_CALLS];
 
 /* Sends first, then of each communicator the first collective, the second, …, then what is received. */
-static void run_group(void) {
+static void run_calls(const Call* all, int count) {
   unsigned char done[MOST_CALLS] = {0};
-  for (int i = 0; i < calls; ++i)
-    if (group[i].kind == SEND) transfer(&group[i]);
+  for (int i = 0; i < count; ++i)
+    if (all[i].kind == SEND) transfer(&all[i]);
   for (int left = 1; left;) {
     int round[MOST_CALLS], many = 0;
-    for (int i = 0; i < calls; ++i) {
-      int taken = group[i].kind != REDUCE || done[i];
-      for (int j = 0; j < many; ++j) taken |= group[round[j]].comm == group[i].comm;
+    for (int i = 0; i < count; ++i) {
+      int taken = all[i].kind != REDUCE || done[i];
+      for (int j = 0; j < many; ++j) taken |= all[round[j]].comm == all[i].comm;
       if (!taken) round[many++] = i;
     }
-    for (int j = 0; j < many; ++j) begin(&group[round[j]]);
-    for (int j = 0; j < many; ++j) finish(&group[round[j]]), done[round[j]] = 1;
+    for (int j = 0; j < many; ++j) begin(&all[round[j]]);
+    for (int j = 0; j < many; ++j) finish(&all[round[j]]), done[round[j]] = 1;
     left = many;
   }
-  for (int i = 0; i < calls; ++i)
-    if (group[i].kind == RECEIVE) transfer(&group[i]);
+  for (int i = 0; i < count; ++i)
+    if (all[i].kind == RECEIVE) transfer(&all[i]);
+}
+
+typedef struct {
+  int count;
+  Call calls[MOST_CALLS];
+} Launch;
+static void run_launch(void* argument) {
+  Launch* launch = argument;
+  run_calls(launch->calls, launch->count);
+  for (int i = 0; i < launch->count; ++i) atomic_fetch_sub(&launch->calls[i].comm->pending, 1);
+  free(launch);
+}
+static void launch_group(void) {
+  cudaStream_t streams[MOST_CALLS];
+  int many = 0;
+  Launch* launch = malloc(sizeof *launch);
+  launch->count = calls;
+  for (int i = 0; i < calls; ++i) {
+    int known = 0;
+    for (int j = 0; j < many; ++j) known |= streams[j] == group[i].stream;
+    if (!known) streams[many++] = group[i].stream;
+    launch->calls[i] = group[i];
+    atomic_fetch_add(&group[i].comm->pending, 1);
+  }
+  hooks.on_streams(streams, many, run_launch, launch);
+}
+static void run_group(void) {
+  if (hooks.on_streams != NULL && calls > 0)
+    launch_group();
+  else
+    run_calls(group, calls);
   calls = 0;
 }
 static ncclResult_t call(Call one) {
@@ -132,14 +179,33 @@ FAKE ncclResult_t ncclCommShrink(ncclComm_t handle, int* without, int count, ncc
   return birth(rest, new_comm(comm->number + 77, rank, comm->ranks - count));
 }
 FAKE ncclResult_t ncclCommCount(ncclComm_t handle, int* count) { return *count = of(handle)->ranks, ncclSuccess; }
+FAKE ncclResult_t ncclCommCuDevice(ncclComm_t handle, int* device) { return *device = of(handle)->rank, ncclSuccess; }
 FAKE ncclResult_t ncclCommUserRank(ncclComm_t handle, int* rank) { return *rank = of(handle)->rank, ncclSuccess; }
 FAKE ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
   (void)comm;
   return *error = ncclSuccess, ncclSuccess;
 }
 static ncclResult_t drop(Comm* comm) {
+  while (atomic_load(&comm->pending) > 0) sched_yield();
   munmap(comm->shared, sizeof *comm->shared);
   free(comm);
+  return ncclSuccess;
+}
+FAKE ncclResult_t ncclCommFinalize(ncclComm_t handle) {
+  Comm* comm = of(handle);
+  SAY("ncclCommFinalize %d", comm->rank);
+  while (atomic_load(&comm->pending) > 0) sched_yield();
+  return ncclSuccess;
+}
+FAKE ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* memory, size_t bytes, ncclWindow_t* window, int flags) {
+  (void)comm, (void)flags;
+  SAY("ncclCommWindowRegister %zu", bytes);
+  *window = (ncclWindow_t)memory;
+  return ncclSuccess;
+}
+FAKE ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t window) {
+  (void)comm, (void)window;
+  SAY("ncclCommWindowDeregister");
   return ncclSuccess;
 }
 FAKE ncclResult_t ncclCommDestroy(ncclComm_t handle) {
@@ -150,6 +216,7 @@ FAKE ncclResult_t ncclCommDestroy(ncclComm_t handle) {
 FAKE ncclResult_t ncclCommAbort(ncclComm_t handle) {
   Comm* comm = of(handle);
   SAY("ncclCommAbort %d", comm->rank);
+  atomic_store(&comm->aborted, 1);
   return drop(comm);
 }
 
@@ -161,27 +228,29 @@ FAKE ncclResult_t ncclGroupStart(void) {
 FAKE ncclResult_t ncclGroupEnd(void) {
   SAY("ncclGroupEnd");
   if (depth == 0) return ncclInvalidUsage;
-  if (--depth == 0) run_group(), arrive();
-  return ncclSuccess;
+  if (--depth > 0) return ncclSuccess;
+  const ncclResult_t result = wrong;
+  wrong = ncclSuccess;
+  if (result != ncclSuccess) calls = 0;
+  run_group(), arrive();
+  return result;
 }
 FAKE ncclResult_t ncclAllReduce(const void* input, void* output, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t handle,
                                 cudaStream_t stream) {
   Comm* comm = of(handle);
   SAY("ncclAllReduce %d %zu %d %d %d %d", input == output, count, (int)type, (int)op, comm->rank, stream == NULL);
-  if (count > 0 && input == NULL) return ncclInvalidArgument;
-  return call((Call){REDUCE, comm, input, output, count, (int)type, (int)op, 0});
+  if (count > 0 && input == NULL) return depth == 0 ? ncclInvalidArgument : (wrong = ncclInvalidArgument);
+  return call((Call){REDUCE, comm, input, output, count, (int)type, (int)op, 0, stream});
 }
 FAKE ncclResult_t ncclSend(const void* input, size_t count, ncclDataType_t type, int peer, ncclComm_t handle, cudaStream_t stream) {
   Comm* comm = of(handle);
-  (void)stream;
   SAY("ncclSend %zu %d", count, peer);
-  return call((Call){SEND, comm, input, NULL, count, (int)type, 0, peer});
+  return call((Call){SEND, comm, input, NULL, count, (int)type, 0, peer, stream});
 }
 FAKE ncclResult_t ncclRecv(void* output, size_t count, ncclDataType_t type, int peer, ncclComm_t handle, cudaStream_t stream) {
   Comm* comm = of(handle);
-  (void)stream;
   SAY("ncclRecv %zu %d", count, peer);
-  return call((Call){RECEIVE, comm, NULL, output, count, (int)type, 0, peer});
+  return call((Call){RECEIVE, comm, NULL, output, count, (int)type, 0, peer, stream});
 }
 FAKE ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataType_t type, ncclScalarResidence_t residence,
                                            ncclComm_t handle) {

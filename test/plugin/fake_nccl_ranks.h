@@ -34,10 +34,11 @@ typedef struct {
   unsigned calls, children;
   float sums[MOST_SUMS]; /* the scalars of pre-multiplied sums, from ncclNumOps on */
   int made_sums;
+  atomic_int pending, aborted; /* what streams have been given and not done; it is to end */
 } Comm;
-static void await(const atomic_uint* counter, unsigned least) {
+static void await(const Comm* comm, const atomic_uint* counter, unsigned least) {
   const time_t end = time(NULL) + 60;
-  while (atomic_load(counter) < least) {
+  while (atomic_load(counter) < least && !atomic_load(&comm->aborted)) {
     if (time(NULL) > end) fputs("fake NCCL: a rank did not come\n", stderr), _exit(3);
     sched_yield();
   }
@@ -57,19 +58,19 @@ static Shared* share(uint64_t number) {
 
 static Comm* new_comm(uint64_t number, int rank, int ranks) {
   Comm* comm = calloc(1, sizeof *comm);
-  *comm = (Comm){share(number), number, rank, ranks, 0, 0, {0}, 0};
+  *comm = (Comm){share(number), number, rank, ranks, 0, 0, {0}, 0, 0, 0};
   return comm;
 }
 
 /* A collective in two halves, so that all ranks may be one thread's: shows its input, then takes the others'. */
 static void show(Comm* comm, const void* input, size_t bytes) {
   if (bytes > SLOT_BYTES) fputs("fake NCCL: too many bytes\n", stderr), _exit(3);
-  for (int rank = 0; rank < comm->ranks; ++rank) await(&comm->shared->slots[rank].ended, comm->calls);
+  for (int rank = 0; rank < comm->ranks; ++rank) await(comm, &comm->shared->slots[rank].ended, comm->calls);
   memcpy(comm->shared->slots[comm->rank].data, input, bytes);
   atomic_store(&comm->shared->slots[comm->rank].shown, ++comm->calls);
 }
 static void await_shown(Comm* comm) {
-  for (int rank = 0; rank < comm->ranks; ++rank) await(&comm->shared->slots[rank].shown, comm->calls);
+  for (int rank = 0; rank < comm->ranks; ++rank) await(comm, &comm->shared->slots[rank].shown, comm->calls);
 }
 static void end(Comm* comm) { atomic_store(&comm->shared->slots[comm->rank].ended, comm->calls); }
 
@@ -80,6 +81,7 @@ typedef struct {
   void* output;
   size_t count;
   int type, op, peer;
+  cudaStream_t stream;
 } Call;
 static float scaled(const Call* call, float value) {
   return call->op < ncclNumOps ? value : value * call->comm->sums[call->op - ncclNumOps];
@@ -96,7 +98,7 @@ static void begin(const Call* call) {
 }
 static void finish(const Call* call) {
   await_shown(call->comm);
-  for (size_t i = 0; i < call->count; ++i) {
+  for (size_t i = 0; i < call->count && !atomic_load(&call->comm->aborted); ++i) {
     double sum = 0;
     for (int rank = 0; rank < call->comm->ranks; ++rank) {
       const char* slot = call->comm->shared->slots[rank].data;
@@ -114,12 +116,12 @@ static void transfer(const Call* call) {
   const size_t bytes = call->count * 4;
   if (call->kind == SEND) {
     const unsigned before = atomic_load(&call->comm->shared->boxes[from][to].sent);
-    await(&call->comm->shared->boxes[from][to].received, before);
+    await(call->comm, &call->comm->shared->boxes[from][to].received, before);
     memcpy(call->comm->shared->boxes[from][to].data, call->input, bytes);
     atomic_store(&call->comm->shared->boxes[from][to].sent, before + 1);
   } else {
     const unsigned before = atomic_load(&call->comm->shared->boxes[from][to].received);
-    await(&call->comm->shared->boxes[from][to].sent, before + 1);
+    await(call->comm, &call->comm->shared->boxes[from][to].sent, before + 1);
     memcpy(call->output, call->comm->shared->boxes[from][to].data, bytes);
     atomic_store(&call->comm->shared->boxes[from][to].received, before + 1);
   }

@@ -1,0 +1,12 @@
+/* What a test in the same process gives the fake NCCL: who hears what it says of itself, and streams that its work goes to. */
+#pragma once
+struct CUstream_st; /* of a cudaStream_t */
+
+typedef struct {
+  void (*say)(const char* line); /* NULL: it is printed */
+  /* Gives those streams the work: it begins after what each was given before, and what they are given next begins after it. NULL: there
+   * are no streams, and a call is done when it returns. */
+  void (*on_streams)(struct CUstream_st* const* streams, int count, void (*work)(void* argument), void* argument);
+} FakeNcclHooks;
+/* Where a fake NCCL has them, by this name. */
+typedef FakeNcclHooks* FakeNcclHooksOf(void);

@@ -48,6 +48,8 @@ class Mark {
   Status wait();
   /// What that stream is given from now on begins after it. Not one that is being captured, which CUDA lets wait for nothing outside.
   Status before(cudaStream_t);
+  /// Nothing is to come after it any more.
+  void clear() { is_set_ = false; }
 
  private:
   void* event_ = nullptr;

@@ -107,6 +107,8 @@ void spoil_group(ncclResult_t result) noexcept {
   }
 }
 
+Result<ncclResult_t> perform(std::vector<Operation> operations) { return launch_operations(std::move(operations)); }
+
 Result<ncclResult_t> submit(Operation operation) {
   if (group.depth == 0) return launch_operations({std::move(operation)});
   group.operations.push_back(std::move(operation));

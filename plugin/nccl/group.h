@@ -40,6 +40,8 @@ struct Task {
 
 Result<ncclResult_t> submit(Operation);
 Result<ncclResult_t> submit(std::vector<Task>);
+/// Does them now, whatever group there is.
+Result<ncclResult_t> perform(std::vector<Operation>);
 /// A call that a group would have recorded has failed.
 void spoil_group(ncclResult_t) noexcept;
 /// Answers a call that a group records.

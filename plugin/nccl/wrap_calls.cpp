@@ -6,7 +6,7 @@
 
 #include "plugin/nccl/cuda_driver.h"
 #include "plugin/nccl/wrap.h"
-#include "plugin/nccl/wrap_group.h"
+#include "plugin/nccl/wrap_gpu.h"
 #include "plugin/nccl/wrap_real.h"
 
 namespace gyre::plugin::nccl {
@@ -45,47 +45,59 @@ const char* choose_operation(Operation& operation, const Comm& comm, const Given
   return nullptr;
 }
 
-/// Why this rank can't run by gyre what the rules allow.
-const char* unwilling(Operation& operation, const Given& given) {
+/// Why this rank can't run by gyre what the rules allow on host memory.
+const char* unwilling(const Operation& operation) {
   const Comm& comm = *operation.comm;
   const engine::Call& call = *operation.call;
-  if (reduces(call.collective)) {
-    if (const char* why = choose_operation(operation, comm, given)) return why;
-  }
   const engine::Extent extent = engine::extent(call, comm.rank, comm.size);
-  if (engine::refuse(call, comm.rank, extent, {given.input, given.output, call.scalar})) return "gyre does not take its buffers";
+  if (engine::refuse(call, comm.rank, extent, {operation.input, operation.output, call.scalar})) return "gyre does not take its buffers";
   if (cuda::captures(operation.stream)) return "its stream is being captured";
-  const bool on_gpu = (extent.input_bytes > 0 && cuda::on_gpu(given.input)) || (extent.output_bytes > 0 && cuda::on_gpu(given.output)) ||
-                      cuda::on_gpu(operation.scalar_at);
+  const bool on_gpu = (extent.input_bytes > 0 && cuda::on_gpu(operation.input)) ||
+                      (extent.output_bytes > 0 && cuda::on_gpu(operation.output)) || cuda::on_gpu(operation.scalar_at);
   return on_gpu ? "it has a GPU's memory" : nullptr;
+}
+
+// An operation that gyre does not know is none of this communicator's, which NCCL says.
+Result<ncclResult_t> on_gpu_or_nccl(Issued issued) {
+  const std::string_view why =
+      issued.unwilling != nullptr ? std::string_view(issued.unwilling) : wrap::why_not_on_gpu(*issued.comm, issued.operation);
+  if (!why.empty()) {
+    issued.comm->say(*issued.operation.call, "NCCL", why);
+    return wrap::leave(issued.comm, issued.operation.stream, issued.forward);
+  }
+  GYRE_TRY(wrap::place_on_gpu(issued.operation));
+  return wrap::issue(std::move(issued));
 }
 
 Result<ncclResult_t> collective_or_nccl(const char* name, Collective collective, const Given& given, ncclComm_t handle, cudaStream_t stream,
                                         const Forward& forward) {
   const auto comm = wrap::beside(handle);
   const auto call = comm == nullptr ? std::nullopt : described(collective, given);
-  if (!call) return wrap::pass(comm, stream, forward);
-  if (const auto why = wrap::rules().why_not(*call, comm->size); !why.empty()) {
+  if (!call) return wrap::leave(comm, stream, forward);
+  const bool on_gpu = comm->on_gpu() != nullptr;
+  if (const auto why = wrap::rules().why_not(*call, comm->size, on_gpu); !why.empty()) {
     comm->say(*call, "NCCL", why);
-    return wrap::pass(comm, stream, forward);
+    return wrap::leave(comm, stream, forward);
   }
   Issued issued{comm, Operation{comm, name, call, {}, given.input, given.output, nullptr, stream}, nullptr, forward};
-  issued.unwilling = unwilling(issued.operation, given);
+  if (reduces(collective)) issued.unwilling = choose_operation(issued.operation, *comm, given);
+  if (on_gpu) return on_gpu_or_nccl(std::move(issued));
+  if (issued.unwilling == nullptr) issued.unwilling = unwilling(issued.operation);
   return wrap::issue(std::move(issued));
 }
 
 template <auto slot, class... A>
 ncclResult_t wrapped(const char* name, Collective collective, const Given& given, ncclComm_t comm, cudaStream_t stream,
                      A... arguments) noexcept {
-  return answer(name, [&] {
+  return wrap::noted(answer(name, [&] {
     return collective_or_nccl(name, collective, given, comm, stream, [=] { return call_real<slot>(arguments..., comm, stream); });
-  });
+  }));
 }
 
 /// What is NCCL's, and makes its group NCCL's.
 template <auto slot, class... A>
 ncclResult_t nccls(const char* name, ncclComm_t comm, cudaStream_t stream, A... arguments) noexcept {
-  return answer(name, [&] { return wrap::pass(wrap::beside(comm), stream, [=] { return call_real<slot>(arguments...); }); });
+  return wrap::noted(answer(name, [&] { return wrap::pass(wrap::beside(comm), stream, [=] { return call_real<slot>(arguments...); }); }));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <exception>
+#include <functional>
 #include <thread>
 
 #include "base/log.h"
@@ -65,6 +66,13 @@ void Beside::say(const engine::Call& call, std::string_view who, std::string_vie
   if ((said & bit) != 0) return;
   said |= bit;
   log::info("rank {} of {}: {} of about {} bytes by {}{}{}", rank, size, name(call.collective), bytes, who, why.empty() ? "" : ": ", why);
+}
+
+bool Beside::in_window(const void* memory) const {
+  const std::less_equal<const std::byte*> reaches;  // pointers of different memory
+  const auto* at = static_cast<const std::byte*>(memory);
+  return std::any_of(windows.begin(), windows.end(),
+                     [&](const Window& w) { return reaches(w.memory, at) && !reaches(w.memory + w.bytes, at); });
 }
 
 std::shared_ptr<Beside> beside(ncclComm_t comm) { return std::static_pointer_cast<Beside>(look_up(comm)); }

@@ -1,14 +1,15 @@
 // gyre's communicator beside one of NCCL's, with the same ranks. It is known by NCCL's handle; a handle that is not known is of a
 // communicator that is NCCL's alone.
 //
-// Whether gyre runs a call that it may take over is agreed for each call by all ranks, since each sees something that the others don't:
-// that the call is in a group with sends, that a stream is being captured, that a buffer is a GPU's after all. That takes a small
-// collective.
+// On host memory all ranks agree for each call whether gyre runs it, since each sees something that the others don't: that the call is in
+// a group with sends, that a stream is being captured, that a buffer is a GPU's after all. That takes a small collective. On GPU memory no
+// call waits for other ranks, and nothing is asked (wrap_gpu.h).
 #pragma once
 #include <array>
 #include <memory>
 #include <mutex>
 #include <string_view>
+#include <vector>
 
 #include "plugin/nccl/comm.h"
 #include "plugin/nccl/cuda_driver.h"
@@ -17,7 +18,7 @@ namespace gyre::plugin::nccl::wrap {
 
 class Beside final : public Comm {
  public:
-  Beside(Rank own, int ranks) : Comm(own, ranks, 0, Settings()) {}
+  Beside(Rank own, int ranks, int on) : Comm(own, ranks, on, Settings()) {}
 
   /// In the thread that has begun a call: all ranks are willing to give the next call to gyre, this one among them.
   Result<bool> agree(bool willing);
@@ -29,7 +30,18 @@ class Beside final : public Comm {
   /// Logs who runs such a call and why, once for each collective and size class.
   void say(const engine::Call&, std::string_view who, std::string_view why = {});
 
-  cuda::Mark by_nccl;  ///< its last call that NCCL runs
+  // Of its calls so far, whichever stream they were given.
+  cuda::Mark by_nccl;  ///< the last one that NCCL runs
+  cuda::Mark by_gyre;  ///< the last one on GPU memory that gyre runs
+
+  /// Memory that all ranks have registered together, each its own: NCCL has better ways there.
+  struct Window {
+    ncclWindow_t window;
+    const std::byte* memory;
+    size_t bytes;
+  };
+  std::vector<Window> windows;
+  bool in_window(const void*) const;
 
  private:
   void tell_declined();

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <tuple>
 #include <utility>
 
 #include "base/log.h"
@@ -19,7 +20,7 @@ namespace {
 
 using wrap::Birth;
 using wrap::call_real;
-using wrap::Engine;
+using wrap::Parts;
 
 constexpr int first_unknown_nccl = 23100;  // releases whose unique ids are not known yet
 constexpr std::chrono::milliseconds end_limit{2000};
@@ -41,11 +42,11 @@ std::vector<Birth> birth(ncclComm_t* made, int ranks, int rank, const ncclUnique
     return {};
   }
   const bool blocking = blocks(given);
-  const auto make = [=](ncclResult_t by_nccl) -> Result<Engine> {
-    if (by_nccl != ncclSuccess) return close_added_door(id), Engine();
-    return wrap::meet(GYRE_TRY(added_meeting(id, rank, ranks)));
+  const auto make = [=](ncclResult_t by_nccl) -> Result<Parts> {
+    if (by_nccl != ncclSuccess) return close_added_door(id), Parts();
+    return wrap::meet(GYRE_TRY(added_meeting(id, rank, ranks)), made);
   };
-  const auto refuse = [=](ncclResult_t) -> Result<Engine> {
+  const auto refuse = [=](ncclResult_t) -> Result<Parts> {
     close_added_door(id);
     return Error{Code::invalid_usage, not_blocking};
   };
@@ -62,11 +63,11 @@ std::vector<Birth> births(ncclComm_t* comms, int ranks) {
   const uint64_t job = transport::random_number();
   std::vector<Birth> all;
   for (int rank = 0; rank < ranks; ++rank) {
-    all.push_back({who(rank, ranks), comms + rank, [=](ncclResult_t by_nccl) -> Result<Engine> {
-                     if (by_nccl != ncclSuccess) return Engine();
+    all.push_back({who(rank, ranks), comms + rank, [=, made = comms + rank](ncclResult_t by_nccl) -> Result<Parts> {
+                     if (by_nccl != ncclSuccess) return Parts();
                      Meeting at{shared->rendezvous(rank, ranks), {}};
                      at.rendezvous.job = job;
-                     return wrap::meet(at);
+                     return wrap::meet(at, made);
                    }});
   }
   return all;
@@ -74,6 +75,11 @@ std::vector<Birth> births(ncclComm_t* comms, int ranks) {
 
 /// A wrong argument is an error of this rank's alone, of which NCCL tells the others nothing.
 bool all_have_asked(ncclResult_t by_nccl) { return by_nccl != ncclInvalidArgument && by_nccl != ncclInvalidUsage; }
+
+/// What its streams were given has ended, or can't.
+void finish(const wrap::Beside& comm) {
+  if (comm.on_gpu() != nullptr) std::ignore = comm.on_gpu()->finish();
+}
 
 }  // namespace
 
@@ -137,8 +143,8 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* made
     const std::string refusal = blocks(config) ? "" : not_blocking;
     const auto result = GYRE_TRY(pass(nullptr, nullptr, [&] { return call_real<&Table::ncclCommSplit>(comm, color, key, made, config); }));
     if (parent == nullptr || made == nullptr) return result;
-    return formed(result, {{who(parent->rank, parent->size) + ", split", made, [=](ncclResult_t by_nccl) -> Result<Engine> {
-                              if (!all_have_asked(by_nccl)) return Engine();
+    return formed(result, {{who(parent->rank, parent->size) + ", split", made, [=](ncclResult_t by_nccl) -> Result<Parts> {
+                              if (!all_have_asked(by_nccl)) return Parts();
                               return split(*parent, color, key, made, by_nccl == ncclSuccess ? refusal : "NCCL could not make it");
                             }}});
   });
@@ -152,10 +158,28 @@ ncclResult_t ncclCommShrink(ncclComm_t comm, int* without, int count, ncclComm_t
     const auto result =
         GYRE_TRY(pass(nullptr, nullptr, [&] { return call_real<&Table::ncclCommShrink>(comm, without, count, made, config, flags); }));
     if (parent == nullptr || made == nullptr || !blocks(config)) return result;
-    return formed(result, {{who(parent->rank, parent->size) + ", shrunk", made, [=](ncclResult_t by_nccl) -> Result<Engine> {
-                              if (by_nccl != ncclSuccess) return Engine();
+    return formed(result, {{who(parent->rank, parent->size) + ", shrunk", made, [=](ncclResult_t by_nccl) -> Result<Parts> {
+                              if (by_nccl != ncclSuccess) return Parts();
                               return shrink(*parent, left_out, made);
                             }}});
+  });
+}
+
+// All ranks register, each its own memory, as all give what they have back. In a group the window is not known before its end, and stays.
+ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* memory, size_t bytes, ncclWindow_t* window, int flags) noexcept {
+  return answer("ncclCommWindowRegister", [&]() -> Result<ncclResult_t> {
+    const auto result =
+        GYRE_TRY(pass(nullptr, nullptr, [&] { return call_real<&Table::ncclCommWindowRegister>(comm, memory, bytes, window, flags); }));
+    const auto owner = result == ncclSuccess && window != nullptr ? beside(comm) : nullptr;
+    if (owner != nullptr) owner->windows.push_back({in_group() ? nullptr : *window, static_cast<const std::byte*>(memory), bytes});
+    return result;
+  });
+}
+ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t window) noexcept {
+  return answer("ncclCommWindowDeregister", [&]() -> Result<ncclResult_t> {
+    if (const auto owner = beside(comm); owner != nullptr && window != nullptr)
+      std::erase_if(owner->windows, [&](const Beside::Window& known) { return known.window == window; });
+    return pass(nullptr, nullptr, [&] { return call_real<&Table::ncclCommWindowDeregister>(comm, window); });
   });
 }
 
@@ -165,10 +189,20 @@ ncclResult_t ncclCommGrow(ncclComm_t comm, int ranks, const ncclUniqueId* id, in
   });
 }
 
-// By NCCL first, which waits for what is under way; its handle may come again at once, so gyre forgets it before.
+// What gyre has failed of has been told, and is no reason to keep the communicator.
+ncclResult_t ncclCommFinalize(ncclComm_t comm) noexcept {
+  return answer("ncclCommFinalize", [&]() -> Result<ncclResult_t> {
+    if (const auto ended = beside(comm)) finish(*ended);
+    return call_real<&Table::ncclCommFinalize>(comm);
+  });
+}
+
+// By NCCL first, which waits for what is under way; its handle may come again at once, so gyre forgets it before. What streams were given
+// of gyre's is waited for before, since NCCL's may come after it.
 ncclResult_t ncclCommDestroy(ncclComm_t comm) noexcept {
   return answer("ncclCommDestroy", [&]() -> Result<ncclResult_t> {
     const auto ended = take_beside(comm);
+    if (ended != nullptr) finish(*ended);
     const ncclResult_t result = call_real<&Table::ncclCommDestroy>(comm);
     if (ended != nullptr && !ended->wait_until_idle(end_limit)) ended->abort();
     return result;
@@ -196,7 +230,9 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) noexcep
   return answer("ncclCommGetAsyncError", [&]() -> Result<ncclResult_t> {
     const ncclResult_t result = call_real<&Table::ncclCommGetAsyncError>(comm, error);
     const auto asked = result == ncclSuccess && *error == ncclSuccess ? beside(comm) : nullptr;
-    if (asked != nullptr) *error = asked->state();
+    if (asked == nullptr) return result;
+    *error = asked->state();
+    if (const auto untold = asked->untold()) failed("ncclCommGetAsyncError", *untold);
     return result;
   });
 }

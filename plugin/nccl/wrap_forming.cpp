@@ -27,6 +27,20 @@ Status all_agree(transport::Bootstrap& job, const std::string& refusal) {
   return {};
 }
 
+int device_of(ncclComm_t by_nccl) {
+  int device = 0;
+  return call_real<&Table::ncclCommCuDevice>(by_nccl, &device) == ncclSuccess ? device : cuda::current_device();
+}
+
+/// Its part on GPUs, where that is what the ranks are to have. A rank that has not heard of all that they have it has none.
+Result<Parts> with_gpus(std::unique_ptr<engine::Communicator> ranks, const MakeOnGpu& make, ncclComm_t by_nccl,
+                        const std::atomic<bool>* cancelled) {
+  Parts parts{std::move(ranks), nullptr};
+  if (make) parts.on_gpu = GYRE_TRY(make_on_gpus(*parts.engine, make, device_of(by_nccl), cancelled));
+  GYRE_TRY(all_agree(parts.engine->bootstrap(), {}));
+  return parts;
+}
+
 /// Both must have the same ranks in the same order.
 std::string unlike(const engine::Communicator& made, ncclComm_t by_nccl) {
   int count = -1, rank = -1;
@@ -37,12 +51,21 @@ std::string unlike(const engine::Communicator& made, ncclComm_t by_nccl) {
   return fmt::format("it is rank {} of {} of NCCL's, and {} of {} of gyre's", rank, count, made.rank(), made.size());
 }
 
+/// Calls on the same memory as the parent's.
+Result<Parts> like_its_parent(const Beside& parent, std::unique_ptr<engine::Communicator> ranks, ncclComm_t by_nccl) {
+  GYRE_TRY(all_agree(ranks->bootstrap(), unlike(*ranks, by_nccl)));
+  GpusOfAll gpus;
+  if (parent.on_gpu() != nullptr) gpus = GYRE_TRY(gpus_of_all(ranks->bootstrap(), device_of(by_nccl), word_limit));
+  if (!gpus.refusal.empty()) return Error{Code::invalid_usage, gpus.refusal};
+  return with_gpus(std::move(ranks), gpus.make, by_nccl, &parent.aborted());
+}
+
 /// While a call is under way on the parent, which an abort ends.
 template <class Make>
-Result<Engine> among_ranks_of(Beside& parent, Make make) {
+Result<Parts> among_ranks_of(Beside& parent, Make make) {
   if (!parent.begin_call(false)) return Error{Code::remote, "the communicator was aborted, or is in use"};
   try {
-    Result<Engine> made = make(parent.engine());
+    Result<Parts> made = make(parent.engine());
     parent.end_call(ncclSuccess);
     return made;
   } catch (...) {
@@ -57,11 +80,12 @@ void form_one(const Birth& birth, ncclResult_t by_nccl) noexcept {
   try {
     auto made = birth.make(by_nccl);
     if (!made) return alone(birth, made.error().what);
-    if (*made == nullptr) return;
-    const auto comm = std::make_shared<Beside>((*made)->rank(), (*made)->size());
-    if (!comm->made(*std::move(made))) return;
+    if (made->engine == nullptr) return;
+    const auto comm = std::make_shared<Beside>(made->engine->rank(), made->engine->size(), device_of(*birth.made));
+    if (!comm->made(std::move(made->engine), std::move(made->on_gpu))) return;
     adopt(*birth.made, comm);
-    log::info("{}: gyre may run calls of this communicator ({})", birth.who, *config().collectives);
+    log::info("{}: gyre may run calls of this communicator on {} ({})", birth.who, comm->on_gpu() != nullptr ? "GPU memory" : "host memory",
+              *config().collectives);
   } catch (const std::exception& error) {
     alone(birth, error.what());
   }
@@ -80,7 +104,7 @@ void form(const std::vector<Birth>& births, ncclResult_t by_nccl) noexcept {
   form_one(births[0], by_nccl);
 }
 
-Result<Engine> meet(const Meeting& at) {
+Result<Parts> meet(const Meeting& at, const ncclComm_t* made) {
   transport::open_ucx_before_threads(config());
   transport::Rendezvous rendezvous = at.rendezvous;
   rendezvous.timeout = vote_limit();
@@ -89,27 +113,27 @@ Result<Engine> meet(const Meeting& at) {
   const bool on_gpu = cuda::present() && *config().device != "host";
   const auto ballots = GYRE_TRY(job->all_gather(ballot(config(), on_gpu), word_limit));
   if (auto why = objection(ballots); !why.empty()) return Error{Code::invalid_usage, why};
-  auto made = GYRE_TRY(engine::Communicator::create(std::move(job), config()));
-  GYRE_TRY(all_agree(made->bootstrap(), {}));
-  return made;
+  GpusOfAll gpus;
+  if (on_gpu) gpus = GYRE_TRY(gpus_of_all(*job, device_of(*made), word_limit));
+  if (!gpus.refusal.empty()) return Error{Code::invalid_usage, gpus.refusal};
+  auto ranks = GYRE_TRY(engine::Communicator::create(std::move(job), config()));
+  return with_gpus(std::move(ranks), gpus.make, *made, nullptr);
 }
 
-Result<Engine> split(Beside& parent, int color, int key, const ncclComm_t* made, const std::string& refusal) {
+Result<Parts> split(Beside& parent, int color, int key, const ncclComm_t* made, const std::string& refusal) {
   parent.wait_for_declined();
-  return among_ranks_of(parent, [&](engine::Communicator& ranks) -> Result<Engine> {
+  return among_ranks_of(parent, [&](engine::Communicator& ranks) -> Result<Parts> {
     GYRE_TRY(all_agree(ranks.bootstrap(), refusal));
     auto part = GYRE_TRY(ranks.split(color, key, &parent.aborted()));
-    if (part != nullptr) GYRE_TRY(all_agree(part->bootstrap(), unlike(*part, *made)));
-    return part;
+    if (part == nullptr) return Parts();
+    return like_its_parent(parent, std::move(part), *made);
   });
 }
 
-Result<Engine> shrink(Beside& parent, const std::vector<Rank>& without, const ncclComm_t* made) {
+Result<Parts> shrink(Beside& parent, const std::vector<Rank>& without, const ncclComm_t* made) {
   parent.wait_until_idle(idle_limit);
-  return among_ranks_of(parent, [&](engine::Communicator& ranks) -> Result<Engine> {
-    auto rest = GYRE_TRY(ranks.shrink(without, &parent.aborted()));
-    GYRE_TRY(all_agree(rest->bootstrap(), unlike(*rest, *made)));
-    return rest;
+  return among_ranks_of(parent, [&](engine::Communicator& ranks) -> Result<Parts> {
+    return like_its_parent(parent, GYRE_TRY(ranks.shrink(without, &parent.aborted())), *made);
   });
 }
 

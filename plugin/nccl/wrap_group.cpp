@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "plugin/nccl/run.h"
+#include "plugin/nccl/wrap_gpu.h"
 #include "plugin/nccl/wrap_real.h"
 
 namespace gyre::plugin::nccl::wrap {
@@ -25,8 +26,10 @@ struct WrapGroup {
   int depth = 0;
   bool is_nccls = false;
   std::vector<Issued> held;
+  HeldOnGpu on_gpu;
   std::vector<ByNccl> given;  // to NCCL, of communicators that gyre has, too
   std::vector<Birth> births;
+  ncclResult_t failed = ncclSuccess;  // the first call that has
 };
 thread_local WrapGroup open_group;
 
@@ -37,7 +40,7 @@ ncclResult_t forwarded(const Forward& forward) {
 }
 
 ncclResult_t give(const Issued& issued) {
-  open_group.given.push_back({issued.comm, issued.operation.stream, 1});
+  open_group.given.push_back({issued.comm, issued.operation.stream, issued.comm->on_gpu() == nullptr ? size_t{1} : 0});
   return forwarded(issued.forward);
 }
 
@@ -46,6 +49,14 @@ void give_all_to_nccl() {
   open_group.is_nccls = true;
   for (const Issued& issued : std::exchange(open_group.held, {})) {
     issued.comm->say(*issued.operation.call, "NCCL", "there are others in its group");
+    give(issued);
+  }
+}
+
+// As above, of one communicator that has calls on GPU memory.
+void leave_group_to_nccl(const Beside& comm) {
+  for (const Issued& issued : open_group.on_gpu.leave_to_nccl(comm)) {
+    issued.comm->say(*issued.operation.call, "NCCL", "another collective of its group is NCCL's");
     give(issued);
   }
 }
@@ -110,9 +121,40 @@ void tell_declined(const std::vector<ByNccl>& given) {
   }
 }
 
+Result<ncclResult_t> issue_on_gpu(Issued issued) {
+  WrapGroup& group = open_group;
+  if (group.depth == 0) return run_on_gpu({&issued, 1});
+  if (group.on_gpu.is_nccls(*issued.comm)) return give(issued);
+  group.on_gpu.hold(std::move(issued));
+  return ncclSuccess;
+}
+
+// Of calls that NCCL will launch: after what gyre has of their communicators, on whatever stream.
+Status order_after_gyre(const std::vector<ByNccl>& given) {
+  for (const ByNccl& one : given) GYRE_TRY(one.comm->by_gyre.before(one.stream));
+  return {};
+}
+void note_launched(const std::vector<ByNccl>& given, ncclResult_t result) {
+  for (const ByNccl& one : given) {
+    one.comm->by_nccl.set(one.stream);
+    if (result == ncclSuccess && !cuda::captures(one.stream)) one.comm->by_gyre.clear();
+  }
+}
+
+// gyre's collectives come before what else the group has, which NCCL launches at its end.
+ncclResult_t end_on_gpu(const WrapGroup& ended) {
+  if (ended.failed != ncclSuccess) return ended.failed;
+  return answer("ncclGroupEnd", [&]() -> Result<ncclResult_t> {
+    const ncclResult_t result = ended.on_gpu.empty() ? ncclSuccess : GYRE_TRY(run_on_gpu(ended.on_gpu.calls()));
+    GYRE_TRY(order_after_gyre(ended.given));
+    return result;
+  });
+}
+
 }  // namespace
 
 Result<ncclResult_t> issue(Issued issued) {
+  if (issued.comm->on_gpu() != nullptr) return issue_on_gpu(std::move(issued));
   WrapGroup& group = open_group;
   if (group.depth == 0) return settle({&issued, 1});
   const bool fits = group.held.empty() || group.held.front().comm == issued.comm;
@@ -124,14 +166,28 @@ Result<ncclResult_t> issue(Issued issued) {
   return give(issued);
 }
 
+Result<ncclResult_t> leave(const std::shared_ptr<Beside>& comm, cudaStream_t stream, const Forward& forward) {
+  if (comm != nullptr && open_group.depth > 0) leave_group_to_nccl(*comm);
+  return pass(comm, stream, forward);
+}
+
 Result<ncclResult_t> pass(const std::shared_ptr<Beside>& comm, cudaStream_t stream, const Forward& forward) {
   if (open_group.depth > 0) {
     give_all_to_nccl();
     if (comm != nullptr) open_group.given.push_back({comm, stream, 0});
     return forwarded(forward);
   }
+  if (comm == nullptr) return forwarded(forward);
+  const std::vector<ByNccl> alone{{comm, stream, 0}};
+  GYRE_TRY(order_after_gyre(alone));
   const ncclResult_t result = forwarded(forward);
-  if (comm != nullptr) comm->by_nccl.set(stream);
+  note_launched(alone, result);
+  return result;
+}
+
+ncclResult_t noted(ncclResult_t result) {
+  const bool failed = result != ncclSuccess && result != ncclInProgress;
+  if (failed && open_group.depth > 0 && open_group.failed == ncclSuccess) open_group.failed = result;
   return result;
 }
 
@@ -154,6 +210,8 @@ ncclResult_t formed(ncclResult_t by_nccl, std::vector<Birth> births) {
   return by_nccl;
 }
 
+bool in_group() { return open_group.depth > 0; }
+
 ncclResult_t start_group() {
   const ncclResult_t result = call_real<&Table::ncclGroupStart>();
   if (result == ncclSuccess) ++open_group.depth;
@@ -168,9 +226,11 @@ Result<ncclResult_t> end_group() {
   }
   const WrapGroup ended = std::exchange(open_group, WrapGroup());
   tell_declined(ended.given);
-  const ncclResult_t result = forwarded([] { return call_real<&Table::ncclGroupEnd>(); });
-  for (const ByNccl& one : ended.given) one.comm->by_nccl.set(one.stream);
+  const ncclResult_t by_gyre = end_on_gpu(ended);
+  ncclResult_t result = forwarded([] { return call_real<&Table::ncclGroupEnd>(); });
+  note_launched(ended.given, result);
   form(ended.births, result);
+  if (result == ncclSuccess) result = by_gyre;
   if (ended.held.empty()) return result;
   if (result == ncclSuccess) return settle(ended.held);
   Beside::decline(ended.held.front().comm, ended.held.size());  // and the group is dropped
@@ -181,7 +241,9 @@ ncclResult_t simulate_group(ncclSimInfo_t* info) {
   if (open_group.depth > 1) {
     --open_group.depth;
   } else if (open_group.depth == 1) {
-    for (const Issued& issued : std::exchange(open_group, WrapGroup()).held) forwarded(issued.forward);
+    const WrapGroup ended = std::exchange(open_group, WrapGroup());
+    for (const Issued& issued : ended.held) forwarded(issued.forward);
+    for (const Issued& issued : ended.on_gpu.calls()) forwarded(issued.forward);
   }
   return call_real<&Table::ncclGroupSimulateEnd>(info);
 }

@@ -1,6 +1,6 @@
-// Calls on their way to NCCL or to gyre, alone or in a group. A group of nothing but calls that gyre may run, on one communicator, is held
-// back until its end, and gyre's; with the first call of another kind the whole group is NCCL's, and those held back are given to it, in
-// order.
+// Calls on their way to NCCL or to gyre, alone or in a group; those on GPU memory as wrap_gpu.h says. On host memory a group of nothing but
+// calls that gyre may run, on one communicator, is held back until its end, and gyre's; with the first call of another kind the whole group
+// is NCCL's, and those held back are given to it, in order.
 //
 //   may be gyre's ──> alone, or held to the end of its group ──> all ranks agree? ──yes──> gyre, after what NCCL has of this communicator
 //        └─ in a group with others, or this rank can't: ─────────────────┴──no──> NCCL
@@ -26,11 +26,16 @@ struct Issued {
 };
 
 Result<ncclResult_t> issue(Issued);
-/// Any other call that a group records. `comm`: null, or gyre's beside NCCL's, of which this is on that stream.
+/// A collective that is NCCL's by what is the same on all ranks. `comm`: null, or gyre's beside NCCL's, of which this is on that stream.
+Result<ncclResult_t> leave(const std::shared_ptr<Beside>& comm, cudaStream_t, const Forward&);
+/// Any other call that a group records.
 Result<ncclResult_t> pass(const std::shared_ptr<Beside>& comm, cudaStream_t, const Forward&);
+/// What a call that a group records has come to: after an error gyre does nothing of the group.
+ncclResult_t noted(ncclResult_t);
 /// After NCCL has answered a call that makes these: gyre's are made now, or, in a group, at its end.
 ncclResult_t formed(ncclResult_t by_nccl, std::vector<Birth>);
 
+bool in_group();
 ncclResult_t start_group();
 Result<ncclResult_t> end_group();
 /// The group ends, but nothing of it is run.

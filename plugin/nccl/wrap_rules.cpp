@@ -9,15 +9,17 @@
 namespace gyre::plugin::nccl::wrap {
 namespace {
 
-constexpr std::string_view on_gpu = "a GPU's memory";
+/// Some GPUs have no arithmetic of these, and ranks see their own only.
+bool is_float8(DataType type) { return type == DataType::float8e4m3 || type == DataType::float8e5m2; }
 
 /// Those that are taken, in the table's order, however they were written.
 std::string collectives(const Rules& rules) {
+  if (!rules.any()) return "none";
   std::vector<std::string_view> names;
   for (const Collective collective : all_collectives()) {
     if (rules.taken[static_cast<size_t>(collective)]) names.push_back(name(collective));
   }
-  return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ","));
+  return fmt::format("{}", fmt::join(names, ","));
 }
 
 std::vector<std::string_view> lines(std::string_view text) {
@@ -59,30 +61,30 @@ Rules Rules::of(const Config& config) {
   return rules;
 }
 
-bool Rules::any() const { return std::find(taken.begin(), taken.end(), true) != taken.end(); }
+bool Rules::any() const { return least_bytes <= most_bytes && std::find(taken.begin(), taken.end(), true) != taken.end(); }
 
-std::string_view Rules::why_not(const engine::Call& call, int ranks) const {
+std::string_view Rules::why_not(const engine::Call& call, int ranks, bool on_gpu) const {
   if (!taken[static_cast<size_t>(call.collective)]) return "GYRE_COLLECTIVES does not have it";
   if (engine::refuse(call, ranks)) return "gyre does not have such a call";
   const size_t bytes = call.count * size_of(call.type);
   if (bytes == 0) return "there is nothing to do";
   if (bytes < least_bytes) return "it is smaller than GYRE_MIN_BYTES";
   if (bytes > most_bytes) return "it is larger than GYRE_MAX_BYTES";
+  if (on_gpu && reduces(call.collective) && is_float8(call.type)) return "gyre leaves sums of 8-bit floats on GPUs to NCCL";
   return {};
 }
 
 std::string ballot(const Config& config, bool buffers_on_gpu) {
   return fmt::format("gyre {}\nGYRE_COLLECTIVES={}\nGYRE_MIN_BYTES={}\nGYRE_MAX_BYTES={}\nbuffers in {}", version,
-                     collectives(Rules::of(config)), *config.min_bytes, *config.max_bytes, buffers_on_gpu ? on_gpu : "host memory");
+                     collectives(Rules::of(config)), *config.min_bytes, *config.max_bytes,
+                     buffers_on_gpu ? "a GPU's memory" : "host memory");
 }
 
 std::string objection(const std::vector<std::string>& ballots) {
   for (size_t rank = 1; rank < ballots.size(); ++rank) {
     if (ballots[rank] != ballots[0]) return difference(rank, ballots[rank], ballots[0]);
   }
-  if (says(ballots[0], "GYRE_COLLECTIVES=none")) return "no rank has GYRE_COLLECTIVES";
-  if (says(ballots[0], fmt::format("buffers in {}", on_gpu)))
-    return "gyre reduces no GPU's memory here yet (GYRE_DEVICE=host says that all buffers are in host memory)";
+  if (says(ballots[0], "GYRE_COLLECTIVES=none")) return "no rank has GYRE_COLLECTIVES that sizes leave any calls of";
   return {};
 }
 

@@ -1,5 +1,5 @@
 // Which calls gyre may take over from NCCL. Decided only by what is equal on all ranks: the options, of which the ranks have told each
-// other, and the call.
+// other, where all buffers lie, and the call.
 #pragma once
 #include <array>
 #include <string>
@@ -17,9 +17,10 @@ struct Rules {
   size_t most_bytes = SIZE_MAX;
 
   static Rules of(const Config&);
+  /// Some calls can be taken over.
   bool any() const;
-  /// Why NCCL runs the call; empty: gyre may.
-  std::string_view why_not(const engine::Call&, int ranks) const;
+  /// Why NCCL runs the call; empty: gyre may. `on_gpu`: the buffers of all ranks' calls are on GPUs.
+  std::string_view why_not(const engine::Call&, int ranks, bool on_gpu) const;
 };
 
 /// What a rank says to the vote: its version of gyre, its options, where its buffers lie.

@@ -27,6 +27,9 @@ void wrap_all(Table& table) {
   GYRE_WRAP(ncclCommSplit);
   GYRE_WRAP(ncclCommShrink);
   GYRE_WRAP(ncclCommGrow);
+  GYRE_WRAP(ncclCommWindowRegister);
+  GYRE_WRAP(ncclCommWindowDeregister);
+  GYRE_WRAP(ncclCommFinalize);
   GYRE_WRAP(ncclCommDestroy);
   GYRE_WRAP(ncclCommAbort);
   GYRE_WRAP(ncclCommRevoke);

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "plugin/nccl/cuda_driver.h"
 #include "plugin/nccl/device_on_gpu.h"
@@ -14,7 +15,7 @@ std::mutex mutex;
 std::map<const std::byte*, size_t> memory;  // of the GPU's
 std::atomic<bool> there{false};
 std::atomic<int> broken{no_gpu}, used{0};
-std::atomic<cudaStream_t> captured{nullptr};
+std::set<cudaStream_t> captured;
 std::string address;  // its PCI address, as CUDA's driver says
 
 bool known(const void* at) {
@@ -38,7 +39,13 @@ HostCudaMemory::~HostCudaMemory() {
 void have_host_cuda(bool has) { there = has; }
 void break_host_gpu(int device) { broken = device; }
 int host_gpus_used() { return used; }
-void capture_host_stream(cudaStream_t stream) { captured = stream; }
+void capture_host_stream(cudaStream_t stream, bool begins) {
+  const std::lock_guard lock(mutex);
+  if (begins)
+    captured.insert(stream);
+  else
+    captured.erase(stream);
+}
 void place_host_gpu(std::string at) { address = std::move(at); }
 
 }  // namespace gyre::test
@@ -58,7 +65,10 @@ Status wait_for(cudaStream_t stream) {
     return Error{Code::cuda, "a stream does not end"};
   return {};
 }
-bool captures(cudaStream_t stream) { return test::there && stream != nullptr && stream == test::captured; }
+bool captures(cudaStream_t stream) {
+  const std::lock_guard lock(test::mutex);
+  return test::captured.contains(stream);
+}
 Context context() { return nullptr; }
 Status copy(void* to, const void* from, size_t bytes, cudaStream_t stream, Context /*context*/) {
   GYRE_TRY(wait_for(stream));

@@ -45,8 +45,8 @@ inline constexpr int no_gpu = -1, every_gpu = -2;
 void break_host_gpu(int device);
 /// How often communicators have asked for one.
 int host_gpus_used();
-/// That stream is being captured; null: none is.
-void capture_host_stream(cudaStream_t);
+/// That stream is being captured, or no more.
+void capture_host_stream(cudaStream_t, bool);
 /// It is at this PCI address; by default the driver does not say. While there are no communicators.
 void place_host_gpu(std::string address);
 

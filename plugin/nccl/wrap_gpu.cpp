@@ -1,0 +1,70 @@
+#include "plugin/nccl/wrap_gpu.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+namespace gyre::plugin::nccl::wrap {
+namespace {
+
+bool is_of(const Issued& issued, const Beside& comm) { return issued.comm.get() == &comm; }
+
+/// A buffer that each rank has, since each must come to the same answer.
+bool in_windows(const Beside& comm, const Operation& operation) {
+  const Collective collective = operation.call->collective;
+  const bool from_root = collective == Collective::broadcast || collective == Collective::scatter;
+  const bool to_root = collective == Collective::reduce || collective == Collective::gather;
+  return (!from_root && comm.in_window(operation.input)) || (!to_root && comm.in_window(operation.output));
+}
+
+}  // namespace
+
+std::string_view why_not_on_gpu(const Beside& comm, const Operation& operation) {
+  if (cuda::captures(operation.stream)) return "its stream is being captured";
+  if (in_windows(comm, operation)) return "its buffers are in a window";
+  return {};
+}
+
+Status place_on_gpu(Operation& operation) {
+  const engine::Call& call = *operation.call;
+  const Comm& comm = *operation.comm;
+  const engine::Extent extent = engine::extent(call, comm.rank, comm.size);
+  if (auto wrong = engine::refuse(call, comm.rank, extent, {operation.input, operation.output, call.scalar})) return *std::move(wrong);
+  const void* const buffers[] = {extent.input_bytes > 0 ? operation.input : nullptr, extent.output_bytes > 0 ? operation.output : nullptr};
+  for (const void* memory : buffers) {
+    if (memory != nullptr && !cuda::reaches(memory))
+      return Error{Code::invalid_usage, fmt::format("the GPU does not reach {}, and this call is gyre's (GYRE_COLLECTIVES)", memory)};
+  }
+  operation.on_gpu = true;
+  operation.context = cuda::context();
+  return {};
+}
+
+bool HeldOnGpu::is_nccls(const Beside& comm) const { return std::find(nccls_.begin(), nccls_.end(), &comm) != nccls_.end(); }
+
+std::vector<Issued> HeldOnGpu::leave_to_nccl(const Beside& comm) {
+  if (is_nccls(comm)) return {};
+  nccls_.push_back(&comm);
+  const auto first = std::stable_partition(held_.begin(), held_.end(), [&](const Issued& issued) { return !is_of(issued, comm); });
+  std::vector<Issued> left(std::make_move_iterator(first), std::make_move_iterator(held_.end()));
+  held_.erase(first, held_.end());
+  return left;
+}
+
+Result<ncclResult_t> run_on_gpu(std::span<const Issued> calls) {
+  std::vector<Operation> operations;
+  for (const Issued& issued : calls) {
+    issued.comm->say(*issued.operation.call, "gyre");
+    GYRE_TRY(issued.comm->by_nccl.before(issued.operation.stream));
+    operations.push_back(issued.operation);
+  }
+  const auto result = perform(std::move(operations));
+  for (const Issued& issued : calls) {
+    issued.comm->by_gyre.set(issued.operation.stream);
+    if (result && *result == ncclSuccess) issued.comm->by_nccl.clear();
+  }
+  return result;
+}
+
+}  // namespace gyre::plugin::nccl::wrap

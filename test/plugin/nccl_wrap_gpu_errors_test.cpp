@@ -1,0 +1,157 @@
+// gyre beside NCCL on GPU memory: who may not, votes that fail, and ends that nobody wished for.
+#include "test/becomes.h"
+#include "test/catch.h"
+#include "test/plugin/nccl_beside_fake.h"
+
+using namespace gyre;
+using namespace std::chrono_literals;
+using test::BesideFake;
+using test::GpuFloats;
+using test::HostCudaStream;
+using test::newly_to_nccl;
+using test::run_nccl;
+
+namespace {
+
+constexpr size_t many = 3000;
+
+ncclResult_t reduce(GpuFloats& data, ncclComm_t comm, cudaStream_t stream, size_t count = many) {
+  return ncclAllReduce(data.data(), data.data(), count, ncclFloat32, ncclSum, comm, stream);
+}
+
+/// All ranks' calls are NCCL's, and right.
+std::string by_nccl(ncclComm_t comm, int ranks) {
+  HostCudaStream stream;
+  GpuFloats data(many, 1);
+  NCCL_OK(reduce(data, comm, stream));
+  if (const auto calls = newly_to_nccl(); calls != "AllReduce ") return "to NCCL: " + calls;
+  return stream.done() && data.all(static_cast<float>(ranks)) ? "" : "a wrong sum";
+}
+
+}  // namespace
+
+TEST_CASE("wrap on a GPU: a rank whose GPU gyre can't use leaves all to NCCL, and is named") {
+  const BesideFake beside;
+  const test::KeptLog log;
+  test::break_host_gpu(1);
+  CHECK(run_nccl(3, [](ncclComm_t comm, int) { return by_nccl(comm, 3); }) == "");
+  test::break_host_gpu(test::no_gpu);
+  CHECK(log.count("NCCL runs all calls of this communicator: rank 1: the GPU has fallen off the bus") == 3);
+}
+
+TEST_CASE("wrap on a GPU: a rank without gyre leaves all to NCCL, and nobody waits for long") {
+  const BesideFake beside({"GYRE_COLLECTIVES=all_reduce", "GYRE_TIMEOUT=1"});
+  const test::KeptLog log;
+  const int used = test::host_gpus_used();
+  auto init = reinterpret_cast<decltype(&ncclCommInitRank)>(::dlsym(BesideFake::library(), "ncclCommInitRank"));
+  const ncclUniqueId id = test::new_id();
+  std::array<std::string, 3> words;
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 3; ++rank) {
+    threads.emplace_back([&, rank] {
+      const auto body = [&]() -> std::string {
+        ncclComm_t comm = nullptr;
+        NCCL_OK((rank == 2 ? init : &ncclCommInitRank)(&comm, 3, id, rank));
+        if (auto word = by_nccl(comm, 3); !word.empty()) return word;
+        NCCL_OK(ncclCommDestroy(comm));
+        return "";
+      };
+      words.at(static_cast<size_t>(rank)) = body();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& word : words) CHECK(word == "");
+  CHECK(log.count("rank 2 of 3 did not join within 1 s") == 2);
+  CHECK(test::host_gpus_used() == used);
+}
+
+TEST_CASE("wrap on a GPU: where nothing can be taken over no GPU is asked for") {
+  const BesideFake beside;
+  const test::KeptLog log;
+  const int used = test::host_gpus_used();
+  size_t ranks = 0;
+  for (const std::vector<std::string>& settings :
+       {std::vector<std::string>{}, {"GYRE_COLLECTIVES=all_reduce", "GYRE_MIN_BYTES=2", "GYRE_MAX_BYTES=1"}}) {
+    BesideFake::set_up(settings);
+    CHECK(run_nccl(2, [](ncclComm_t comm, int) { return by_nccl(comm, 2); }) == "");
+    ranks += 2;  // who takes nothing over says so in the background
+    CHECK(test::becomes([&] { return log.count("NCCL runs all calls of this communicator") == ranks; }));
+  }
+  CHECK(test::host_gpus_used() == used);
+}
+
+TEST_CASE("wrap on a GPU: memory that the GPU does not reach is an error that says so, also of its group") {
+  const BesideFake beside;
+  CHECK(run_nccl(2, [](ncclComm_t comm, int) -> std::string {
+          HostCudaStream stream;
+          GpuFloats data(many, 1), more(many, 1);
+          std::vector<float> host(many, 1);
+          NCCL_GIVES(ncclInvalidUsage, ncclAllReduce(data.data(), host.data(), many, ncclFloat32, ncclSum, comm, stream));
+          if (std::string(ncclGetLastError(comm)).find("the GPU does not reach") == std::string::npos) return ncclGetLastError(comm);
+          NCCL_GIVES(ncclInvalidArgument, ncclAllReduce(nullptr, data.data(), many, ncclFloat32, ncclSum, comm, stream));
+          if (!newly_to_nccl().empty()) return "it came to NCCL";
+          NCCL_OK(ncclGroupStart());
+          NCCL_OK(reduce(more, comm, stream));
+          NCCL_GIVES(ncclInvalidUsage, ncclAllReduce(host.data(), host.data(), many, ncclFloat32, ncclSum, comm, stream));
+          NCCL_GIVES(ncclInvalidUsage, ncclGroupEnd());
+          NCCL_OK(ncclGroupStart());
+          NCCL_OK(reduce(more, comm, stream));
+          NCCL_GIVES(ncclInvalidArgument, ncclAllReduce(nullptr, data.data(), 1, ncclFloat32, ncclSum, comm, stream));
+          NCCL_GIVES(ncclInvalidArgument, ncclGroupEnd());
+          if (!stream.done() || !more.all(1)) return "a wrong group was done";
+          NCCL_OK(reduce(data, comm, stream));
+          return stream.done() && data.all(2) ? "" : "a wrong sum afterwards";
+        }) == "");
+}
+
+TEST_CASE("wrap on a GPU: an abort frees the streams of both engines within a second, and the other rank hears of it") {
+  const BesideFake beside;
+  const ncclUniqueId id = test::new_id();
+  const auto aborting = [&]() -> std::string {
+    ncclComm_t comm = nullptr;
+    NCCL_OK(ncclCommInitRank(&comm, 2, id, 0));
+    HostCudaStream stream, other;
+    GpuFloats data(many, 1), few(1, 1);
+    NCCL_OK(reduce(data, comm, stream));
+    NCCL_OK(reduce(few, comm, other, 1));  // NCCL's, behind gyre's
+    std::this_thread::sleep_for(50ms);     // as a rule gyre's waits by then
+    const auto begin = std::chrono::steady_clock::now();
+    NCCL_OK(ncclCommAbort(comm));
+    return stream.done() && other.done() && std::chrono::steady_clock::now() - begin < 1s ? "" : "the streams are not free";
+  };
+  const auto hearing = [&]() -> std::string {
+    ncclComm_t comm = nullptr;
+    NCCL_OK(ncclCommInitRank(&comm, 2, id, 1));
+    HostCudaStream stream;
+    GpuFloats data(many, 1);
+    const auto until = std::chrono::steady_clock::now() + 20s;
+    ncclResult_t state = ncclSuccess;
+    while (state == ncclSuccess && std::chrono::steady_clock::now() < until) {
+      NCCL_OK(ncclCommGetAsyncError(comm, &state));
+      std::this_thread::sleep_for(1ms);
+    }
+    const std::string said = ncclGetLastError(comm);
+    if (state != ncclRemoteError) return "state " + std::to_string(state);
+    if (said.find("rank 0 has given up") == std::string::npos) return "the last error is: " + said;
+    NCCL_GIVES(ncclRemoteError, reduce(data, comm, stream));
+    NCCL_OK(ncclCommFinalize(comm));
+    NCCL_OK(ncclCommDestroy(comm));
+    return stream.done() ? "" : "the stream does not end";
+  };
+  auto other = std::async(std::launch::async, hearing);
+  CHECK(aborting() == "");
+  CHECK(other.get() == "");
+}
+
+TEST_CASE("wrap on a GPU: a communicator is destroyed when what it was given has ended") {
+  const BesideFake beside;
+  CHECK(run_nccl(2, [](ncclComm_t comm, int rank) -> std::string {
+          HostCudaStream stream, other;
+          GpuFloats data(many, 1), few(1, 1);
+          stream.add([rank] { std::this_thread::sleep_for(20ms * rank); });
+          NCCL_OK(reduce(data, comm, stream));
+          NCCL_OK(reduce(few, comm, other, 1));
+          NCCL_OK(ncclCommFinalize(comm));
+          return data.all(2) && few.all(2) ? "" : "it has not ended";
+        }) == "");
+}

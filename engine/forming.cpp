@@ -111,6 +111,7 @@ Result<std::unique_ptr<Communicator>> Communicator::among(const std::vector<Rank
   transport::Rendezvous meeting = reunion_.rendezvous(members, limit);
   meeting.cancelled = cancelled;
   auto bootstrap = GYRE_TRY(transport::Bootstrap::join(meeting));
+  bootstrap->limit_gathers(bootstrap_->limit_of_gathers());
   const std::string own = fmt::format("{}", fmt::join(members, ", "));
   for (const std::string& other : GYRE_TRY(bootstrap->all_gather(own))) {
     if (other == own) continue;

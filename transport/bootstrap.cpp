@@ -16,6 +16,7 @@ struct Bootstrap::State {
   State(Rank r, int n) : rank(r), size(n), member(n) {}
   Rank rank;
   int size;
+  std::chrono::milliseconds limit{0};
   Member member;
   std::unique_ptr<Watch> watch;  // last: its thread uses the member
 };
@@ -66,10 +67,13 @@ Result<std::vector<std::string>> Bootstrap::all_gather(std::string_view mine, st
     return Error{Code::invalid_argument, fmt::format("all_gather of {} bytes: more than {}", mine.size(), max_gather_bytes)};
   if (const Error* why = failure()) return Error{*why};
   state_->watch->post({Kind::gather, std::string(mine)});
-  auto parts = state_->member.wait_for_parts(limit);
+  auto parts = state_->member.wait_for_parts(limit.count() != 0 ? limit : state_->limit);
   if (!parts && parts.error().code == Code::timeout) fail(parts.error());
   return parts;
 }
+
+void Bootstrap::limit_gathers(std::chrono::milliseconds limit) { state_->limit = limit; }
+std::chrono::milliseconds Bootstrap::limit_of_gathers() const { return state_->limit; }
 
 Status Bootstrap::barrier() {
   GYRE_TRY(all_gather({}));

@@ -57,9 +57,12 @@ class Bootstrap {
   Rank rank() const;
   int size() const;
 
-  /// Every rank's bytes by rank; blocks until all ranks have called, or the job has failed, which it has after the limit; 0: none. One
-  /// thread at a time.
+  /// Every rank's bytes by rank; blocks until all ranks have called, or the job has failed, which it has after the limit; 0: that of all.
+  /// One thread at a time.
   Result<std::vector<std::string>> all_gather(std::string_view mine, std::chrono::milliseconds limit = {});
+  /// From now on a limit of all that name none; 0, as at first: none. Same thread.
+  void limit_gathers(std::chrono::milliseconds);
+  std::chrono::milliseconds limit_of_gathers() const;
   Status barrier();
 
   /// True once failure() has something or asked() is true. One relaxed load: may be polled in a spin loop.

@@ -30,7 +30,7 @@ std::optional<topo::GpuRow> where_it_is(int device, Rank rank) {
 
 }  // namespace
 
-Result<GpusOfAll> gpus_of_all(transport::Bootstrap& ranks, int device, std::chrono::milliseconds limit) {
+Result<GpusOfAll> gpus_of_all(transport::Bootstrap& ranks, int device) {
   GpusOfAll made;
   std::string lacks = "its program uses no CUDA, or GYRE_DEVICE=host";
   if (cuda::present()) {
@@ -38,7 +38,7 @@ Result<GpusOfAll> gpus_of_all(transport::Bootstrap& ranks, int device, std::chro
     lacks = opened ? "" : opened.error().what;
     if (opened) made.make = *std::move(opened);
   }
-  const auto all = GYRE_TRY(ranks.all_gather(lacks, limit));
+  const auto all = GYRE_TRY(ranks.all_gather(lacks));
   if (const auto without = std::find_if(all.begin(), all.end(), [](const std::string& word) { return !word.empty(); });
       without != all.end())
     made.refusal = fmt::format("rank {}: {}", without - all.begin(), *without);

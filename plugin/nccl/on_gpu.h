@@ -2,7 +2,6 @@
 // built: on_device.cpp has gyre's kernels (engine::DeviceCommunicator), on_no_device.cpp none; tests have a GPU of the host's threads.
 #pragma once
 #include <atomic>
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -36,8 +35,8 @@ struct GpusOfAll {
   MakeOnGpu make;
   std::string refusal;  ///< which rank can't use its GPU, and why, the same on all ranks; empty: all can
 };
-/// Called by all ranks, each with its device. `limit`: as Bootstrap::all_gather()'s.
-Result<GpusOfAll> gpus_of_all(transport::Bootstrap&, int device, std::chrono::milliseconds limit = {});
+/// Called by all ranks, each with its device.
+Result<GpusOfAll> gpus_of_all(transport::Bootstrap&, int device);
 /// Called by all ranks that all can. `cancelled`: as in transport::Rendezvous.
 Result<std::unique_ptr<OnGpu>> make_on_gpus(engine::Communicator&, const MakeOnGpu&, int device, const std::atomic<bool>* cancelled);
 /// Both. Null: not all ranks have a GPU that gyre can use, which is logged where some have.

@@ -12,15 +12,27 @@
 namespace gyre::plugin::nccl::wrap {
 namespace {
 
-// Longer than any rank takes to connect or to give up; who is silent that long is stopped or gone.
+// Longer than any rank takes for a step on its way; who is silent that long is stopped or gone.
 constexpr std::chrono::seconds word_limit{60};
+
+/// While there is one, so long ranks wait for each other at each step, those of communicators that are made of them, too.
+class Limited {
+ public:
+  explicit Limited(transport::Bootstrap& ranks) : ranks_(ranks) { ranks.limit_gathers(word_limit); }
+  ~Limited() { ranks_.limit_gathers({}); }
+  Limited(const Limited&) = delete;
+  Limited& operator=(const Limited&) = delete;
+
+ private:
+  transport::Bootstrap& ranks_;
+};
 constexpr std::chrono::seconds idle_limit{2};
 
 std::chrono::milliseconds vote_limit() { return std::chrono::seconds(*config().timeout); }
 
 /// All ranks of the job say why they can't go on; error: one of them does.
 Status all_agree(transport::Bootstrap& job, const std::string& refusal) {
-  const auto refusals = GYRE_TRY(job.all_gather(refusal, word_limit));
+  const auto refusals = GYRE_TRY(job.all_gather(refusal));
   for (size_t rank = 0; rank < refusals.size(); ++rank) {
     if (!refusals[rank].empty()) return Error{Code::invalid_usage, fmt::format("rank {}: {}", rank, refusals[rank])};
   }
@@ -36,6 +48,7 @@ int device_of(ncclComm_t by_nccl) {
 Result<Parts> with_gpus(std::unique_ptr<engine::Communicator> ranks, const MakeOnGpu& make, ncclComm_t by_nccl,
                         const std::atomic<bool>* cancelled) {
   Parts parts{std::move(ranks), nullptr};
+  const Limited limited(parts.engine->bootstrap());
   if (make) parts.on_gpu = GYRE_TRY(make_on_gpus(*parts.engine, make, device_of(by_nccl), cancelled));
   GYRE_TRY(all_agree(parts.engine->bootstrap(), {}));
   return parts;
@@ -55,7 +68,7 @@ std::string unlike(const engine::Communicator& made, ncclComm_t by_nccl) {
 Result<Parts> like_its_parent(const Beside& parent, std::unique_ptr<engine::Communicator> ranks, ncclComm_t by_nccl) {
   GYRE_TRY(all_agree(ranks->bootstrap(), unlike(*ranks, by_nccl)));
   GpusOfAll gpus;
-  if (parent.on_gpu() != nullptr) gpus = GYRE_TRY(gpus_of_all(ranks->bootstrap(), device_of(by_nccl), word_limit));
+  if (parent.on_gpu() != nullptr) gpus = GYRE_TRY(gpus_of_all(ranks->bootstrap(), device_of(by_nccl)));
   if (!gpus.refusal.empty()) return Error{Code::invalid_usage, gpus.refusal};
   return with_gpus(std::move(ranks), gpus.make, by_nccl, &parent.aborted());
 }
@@ -109,12 +122,13 @@ Result<Parts> meet(const Meeting& at, const ncclComm_t* made) {
   transport::Rendezvous rendezvous = at.rendezvous;
   rendezvous.timeout = vote_limit();
   auto job = GYRE_TRY(transport::Bootstrap::join(rendezvous));
+  job->limit_gathers(word_limit);
   cuda::look();
   const bool on_gpu = cuda::present() && *config().device != "host";
-  const auto ballots = GYRE_TRY(job->all_gather(ballot(config(), on_gpu), word_limit));
+  const auto ballots = GYRE_TRY(job->all_gather(ballot(config(), on_gpu)));
   if (auto why = objection(ballots); !why.empty()) return Error{Code::invalid_usage, why};
   GpusOfAll gpus;
-  if (on_gpu) gpus = GYRE_TRY(gpus_of_all(*job, device_of(*made), word_limit));
+  if (on_gpu) gpus = GYRE_TRY(gpus_of_all(*job, device_of(*made)));
   if (!gpus.refusal.empty()) return Error{Code::invalid_usage, gpus.refusal};
   auto ranks = GYRE_TRY(engine::Communicator::create(std::move(job), config()));
   return with_gpus(std::move(ranks), gpus.make, *made, nullptr);
@@ -123,6 +137,7 @@ Result<Parts> meet(const Meeting& at, const ncclComm_t* made) {
 Result<Parts> split(Beside& parent, int color, int key, const ncclComm_t* made, const std::string& refusal) {
   parent.wait_for_declined();
   return among_ranks_of(parent, [&](engine::Communicator& ranks) -> Result<Parts> {
+    const Limited limited(ranks.bootstrap());
     GYRE_TRY(all_agree(ranks.bootstrap(), refusal));
     auto part = GYRE_TRY(ranks.split(color, key, &parent.aborted()));
     if (part == nullptr) return Parts();
@@ -133,6 +148,7 @@ Result<Parts> split(Beside& parent, int color, int key, const ncclComm_t* made, 
 Result<Parts> shrink(Beside& parent, const std::vector<Rank>& without, const ncclComm_t* made) {
   parent.wait_until_idle(idle_limit);
   return among_ranks_of(parent, [&](engine::Communicator& ranks) -> Result<Parts> {
+    const Limited limited(ranks.bootstrap());
     return like_its_parent(parent, GYRE_TRY(ranks.shrink(without, &parent.aborted())), *made);
   });
 }

@@ -339,6 +339,19 @@ TEST_CASE("a stopped rank is not dead, and a death is seen in the midst of an al
   CHECK(outcomes[2] == died(1, pid));
 }
 
+TEST_CASE("an all_gather that a rank stays away from ends where there is a limit of all") {
+  const auto outcomes = run_ranks(3, [](Bootstrap& job) -> Outcome {
+    job.limit_gathers(milliseconds(200));
+    if (job.rank() == 1) return failure_of(job);
+    const auto parts = job.all_gather("x");
+    return parts ? "gathered" : parts.error().what;
+  });
+  for (const Outcome& outcome : outcomes) {
+    INFO(outcome);
+    CHECK(outcome.find("not all ranks came to a call of all within") != Outcome::npos);
+  }
+}
+
 TEST_CASE("a rank that gives up is heard by all, the first failure stays") {
   const auto outcomes = run_ranks(3, [](Bootstrap& job) -> Outcome {
     if (!job.barrier()) return "no barrier";

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/log.h"
+#include "plugin/nccl/copies.h"
 #include "plugin/nccl/wrap_real.h"
 #include "transport/transport.h"
 
@@ -125,7 +126,7 @@ Result<Parts> meet(const Meeting& at, const ncclComm_t* made) {
   job->limit_gathers(word_limit);
   cuda::look();
   const bool on_gpu = cuda::present() && *config().device != "host";
-  const auto ballots = GYRE_TRY(job->all_gather(ballot(config(), on_gpu)));
+  const auto ballots = GYRE_TRY(job->all_gather(ballot(config(), on_gpu, loaded_nccls().size())));
   if (auto why = objection(ballots); !why.empty()) return Error{Code::invalid_usage, why};
   GpusOfAll gpus;
   if (on_gpu) gpus = GYRE_TRY(gpus_of_all(*job, device_of(*made)));

@@ -9,6 +9,8 @@
 namespace gyre::plugin::nccl::wrap {
 namespace {
 
+constexpr std::string_view several_nccls = "several copies of NCCL";
+
 /// Some GPUs have no arithmetic of these, and ranks see their own only.
 bool is_float8(DataType type) { return type == DataType::float8e4m3 || type == DataType::float8e5m2; }
 
@@ -74,8 +76,10 @@ std::string_view Rules::why_not(const engine::Call& call, int ranks, bool on_gpu
   return {};
 }
 
-std::string ballot(const Config& config, bool buffers_on_gpu) {
-  return fmt::format("gyre {}\nGYRE_COLLECTIVES={}\nGYRE_MIN_BYTES={}\nGYRE_MAX_BYTES={}\nbuffers in {}", version,
+// The copies come first, since with several a rank's options do not count.
+std::string ballot(const Config& config, bool buffers_on_gpu, size_t nccls) {
+  const std::string_view copies = nccls > 1 ? several_nccls : "one NCCL";
+  return fmt::format("gyre {}\n{}\nGYRE_COLLECTIVES={}\nGYRE_MIN_BYTES={}\nGYRE_MAX_BYTES={}\nbuffers in {}", version, copies,
                      collectives(Rules::of(config)), *config.min_bytes, *config.max_bytes,
                      buffers_on_gpu ? "a GPU's memory" : "host memory");
 }
@@ -84,6 +88,7 @@ std::string objection(const std::vector<std::string>& ballots) {
   for (size_t rank = 1; rank < ballots.size(); ++rank) {
     if (ballots[rank] != ballots[0]) return difference(rank, ballots[rank], ballots[0]);
   }
+  if (says(ballots[0], several_nccls)) return fmt::format("the ranks' processes have {}", several_nccls);
   if (says(ballots[0], "GYRE_COLLECTIVES=none")) return "no rank has GYRE_COLLECTIVES that sizes leave any calls of";
   return {};
 }

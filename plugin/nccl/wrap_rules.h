@@ -23,8 +23,8 @@ struct Rules {
   std::string_view why_not(const engine::Call&, int ranks, bool on_gpu) const;
 };
 
-/// What a rank says to the vote: its version of gyre, its options, where its buffers lie.
-std::string ballot(const Config&, bool buffers_on_gpu);
+/// What a rank says to the vote: its version of gyre, its options, where its buffers lie, how many copies of NCCL it has.
+std::string ballot(const Config&, bool buffers_on_gpu, size_t nccls);
 /// By rank. Why gyre takes nothing over, the same on all ranks; empty: they agree.
 std::string objection(const std::vector<std::string>& ballots);
 

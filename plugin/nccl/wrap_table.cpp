@@ -1,3 +1,7 @@
+#include <fmt/format.h>
+
+#include "base/log.h"
+#include "plugin/nccl/copies.h"
 #include "plugin/nccl/wrap.h"
 #include "plugin/nccl/wrap_real.h"
 
@@ -61,6 +65,10 @@ void wrap_all(Table& table) {
 
 Table wrapped_table(const Table& real, const Config& given) {
   Config config = given;
+  if (const auto nccls = loaded_nccls(); nccls.size() > 1) {
+    log::warn("this process has several copies of NCCL, {}: NCCL runs all calls", fmt::join(nccls, " and "));
+    config.collectives.value.clear();
+  }
   if (config.timeout.origin == "default") config.timeout.value = vote_limit_s;
   set_up(real, config);
   Table table = real;

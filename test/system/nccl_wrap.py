@@ -2,6 +2,7 @@
 else, and all of a communicator without gyre on each rank, is NCCL's."""
 import os
 import pathlib
+import shutil
 import signal
 import tempfile
 
@@ -15,6 +16,7 @@ def run(story, *ranks, **env):
     """A dictionary for each rank: what differs from OURS; None: it runs without gyre."""
     with tempfile.TemporaryDirectory() as folder:
         (pathlib.Path(folder) / "libnccl.so.2").symlink_to(FAKE)
+        shutil.copy(FAKE, pathlib.Path(folder) / "libnccl-second.so")
         common = {"LD_LIBRARY_PATH": folder, "TEST_FAKE_FOLDER": folder, **env}
         started = [Process([perf(), story, rank, len(ranks), pathlib.Path(folder) / "id"], common if own is None else {**common, **OURS, **own})
                    for rank, own in enumerate(ranks)]
@@ -90,6 +92,14 @@ def ranks_that_differ_leave_all_to_nccl():
     nccl_alone("rank 1 has GYRE_ALGORITHM", {}, {"GYRE_ALGORITHM": "ring"})
 
 
+def a_process_with_two_copies_of_nccl_leaves_all_to_nccl():
+    second = {"TEST_SECOND_NCCL": "libnccl-second.so"}
+    nccl_alone("several copies of NCCL", {}, second, {})
+    nccl_alone("several copies of NCCL", second, second)
+    for process in run("plain", second, second):
+        check("libnccl.so.2 and" in process.err and "libnccl-second.so" in process.err, f"the copies are not named: {process.err}")
+
+
 def what_leaves_gyre_no_way_leaves_all_to_nccl():
     nccl_alone("it does not block", {}, {}, by="does_not_block")
     nccl_alone("NCCL_COMM_ID leaves no room", {}, NCCL_COMM_ID="127.0.0.1:4711")
@@ -125,6 +135,7 @@ def a_killed_rank_is_named():
 
 
 subjects([gyre_takes_what_it_may_and_nccl_the_rest, by_default_nccl_runs_everything, a_rank_without_gyre_leaves_all_to_nccl,
-          where_the_maker_of_the_id_has_no_gyre_nobody_waits, ranks_that_differ_leave_all_to_nccl, what_leaves_gyre_no_way_leaves_all_to_nccl,
+          where_the_maker_of_the_id_has_no_gyre_nobody_waits, ranks_that_differ_leave_all_to_nccl,
+          a_process_with_two_copies_of_nccl_leaves_all_to_nccl, what_leaves_gyre_no_way_leaves_all_to_nccl,
           an_init_that_nccl_refuses_stays_refused, communicators_of_some_ranks_are_gyres_too, ranks_of_one_process, an_abort_ends_what_gyre_runs,
           a_killed_rank_is_named])

@@ -31,11 +31,14 @@ constexpr std::chrono::seconds idle_limit{2};
 
 std::chrono::milliseconds vote_limit() { return std::chrono::seconds(*config().timeout); }
 
-/// All ranks of the job say why they can't go on; error: one of them does.
-Status all_agree(transport::Bootstrap& job, const std::string& refusal) {
-  const auto refusals = GYRE_TRY(job.all_gather(refusal));
-  for (size_t rank = 0; rank < refusals.size(); ++rank) {
-    if (!refusals[rank].empty()) return Error{Code::invalid_usage, fmt::format("rank {}: {}", rank, refusals[rank])};
+/// All ranks of the job say whether they can go on; error: one of them can't. A rank that has only lost another is named last.
+Status all_agree(transport::Bootstrap& job, const Status& own) {
+  const auto kind = [](const Error& error) { return error.code == Code::remote || error.code == Code::timeout ? '2' : '1'; };
+  const auto words = GYRE_TRY(job.all_gather(own ? std::string() : kind(own.error()) + own.error().what));
+  for (const char first : {'1', '2'}) {
+    for (size_t rank = 0; rank < words.size(); ++rank) {
+      if (words[rank].starts_with(first)) return Error{Code::invalid_usage, fmt::format("rank {}: {}", rank, words[rank].substr(1))};
+    }
   }
   return {};
 }
@@ -45,29 +48,37 @@ int device_of(ncclComm_t by_nccl) {
   return call_real<&Table::ncclCommCuDevice>(by_nccl, &device) == ncclSuccess ? device : cuda::current_device();
 }
 
-/// Its part on GPUs, where that is what the ranks are to have. A rank that has not heard of all that they have it has none.
+/// Their part on GPUs, where that is what the ranks are to have. A rank that has not heard of all that they have it has none.
 Result<Parts> with_gpus(std::unique_ptr<engine::Communicator> ranks, const MakeOnGpu& make, ncclComm_t by_nccl,
                         const std::atomic<bool>* cancelled) {
   Parts parts{std::move(ranks), nullptr};
   const Limited limited(parts.engine->bootstrap());
-  if (make) parts.on_gpu = GYRE_TRY(make_on_gpus(*parts.engine, make, device_of(by_nccl), cancelled));
-  GYRE_TRY(all_agree(parts.engine->bootstrap(), {}));
+  Status status;
+  if (make) {
+    auto on_gpu = make_on_gpus(*parts.engine, make, device_of(by_nccl), cancelled);
+    if (on_gpu)
+      parts.on_gpu = *std::move(on_gpu);
+    else
+      status = on_gpu.error();
+  }
+  GYRE_TRY(all_agree(parts.engine->bootstrap(), status));
   return parts;
 }
 
 /// Both must have the same ranks in the same order.
-std::string unlike(const engine::Communicator& made, ncclComm_t by_nccl) {
+Status alike(const engine::Communicator& made, ncclComm_t by_nccl) {
   int count = -1, rank = -1;
   if (call_real<&Table::ncclCommCount>(by_nccl, &count) != ncclSuccess ||
       call_real<&Table::ncclCommUserRank>(by_nccl, &rank) != ncclSuccess)
-    return "NCCL does not say who it is";
+    return Error{Code::invalid_usage, "NCCL does not say who it is"};
   if (count == made.size() && rank == made.rank()) return {};
-  return fmt::format("it is rank {} of {} of NCCL's, and {} of {} of gyre's", rank, count, made.rank(), made.size());
+  return Error{Code::invalid_usage,
+               fmt::format("it is rank {} of {} of NCCL's, and {} of {} of gyre's", rank, count, made.rank(), made.size())};
 }
 
 /// Calls on the same memory as the parent's.
 Result<Parts> like_its_parent(const Beside& parent, std::unique_ptr<engine::Communicator> ranks, ncclComm_t by_nccl) {
-  GYRE_TRY(all_agree(ranks->bootstrap(), unlike(*ranks, by_nccl)));
+  GYRE_TRY(all_agree(ranks->bootstrap(), alike(*ranks, by_nccl)));
   GpusOfAll gpus;
   if (parent.on_gpu() != nullptr) gpus = GYRE_TRY(gpus_of_all(ranks->bootstrap(), device_of(by_nccl)));
   if (!gpus.refusal.empty()) return Error{Code::invalid_usage, gpus.refusal};
@@ -139,7 +150,7 @@ Result<Parts> split(Beside& parent, int color, int key, const ncclComm_t* made, 
   parent.wait_for_declined();
   return among_ranks_of(parent, [&](engine::Communicator& ranks) -> Result<Parts> {
     const Limited limited(ranks.bootstrap());
-    GYRE_TRY(all_agree(ranks.bootstrap(), refusal));
+    GYRE_TRY(all_agree(ranks.bootstrap(), refusal.empty() ? Status() : Error{Code::invalid_usage, refusal}));
     auto part = GYRE_TRY(ranks.split(color, key, &parent.aborted()));
     if (part == nullptr) return Parts();
     return like_its_parent(parent, std::move(part), *made);

@@ -14,7 +14,7 @@ namespace {
 std::mutex mutex;
 std::map<const std::byte*, size_t> memory;  // of the GPU's
 std::atomic<bool> there{false};
-std::atomic<int> broken{no_gpu}, used{0};
+std::atomic<int> broken{no_gpu}, full{no_gpu}, used{0};
 std::set<cudaStream_t> captured;
 std::string address;  // its PCI address, as CUDA's driver says
 
@@ -38,6 +38,7 @@ HostCudaMemory::~HostCudaMemory() {
 
 void have_host_cuda(bool has) { there = has; }
 void break_host_gpu(int device) { broken = device; }
+void fill_host_gpu(int device) { full = device; }
 int host_gpus_used() { return used; }
 void capture_host_stream(cudaStream_t stream, bool begins) {
   const std::lock_guard lock(mutex);
@@ -111,6 +112,9 @@ Result<MakeOnGpu> use_gpu(int device) {
   static simt::HostGpu gpu;
   ++test::used;
   if (test::broken == device || test::broken == test::every_gpu) return Error{Code::cuda, "the GPU has fallen off the bus"};
+  if (test::full == device) {
+    return MakeOnGpu([](auto) -> Result<std::unique_ptr<OnGpu>> { return Error{Code::cuda, "the GPU's memory is full"}; });
+  }
   return DeviceOnGpu::on(gpu);
 }
 

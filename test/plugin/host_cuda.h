@@ -43,6 +43,8 @@ void have_host_cuda(bool);
 /// As the next communicators see it the GPU of that number can't be used.
 inline constexpr int no_gpu = -1, every_gpu = -2;
 void break_host_gpu(int device);
+/// It can, but has no memory for one of its ranks.
+void fill_host_gpu(int device);
 /// How often communicators have asked for one.
 int host_gpus_used();
 /// That stream is being captured, or no more.

@@ -39,6 +39,40 @@ TEST_CASE("wrap on a GPU: a rank whose GPU gyre can't use leaves all to NCCL, an
   CHECK(log.count("NCCL runs all calls of this communicator: rank 1: the GPU has fallen off the bus") == 3);
 }
 
+TEST_CASE("wrap on a GPU: a rank that fails in the midst of it leaves all to NCCL, and is named") {
+  const BesideFake beside;
+  const test::KeptLog log;
+  for (const int failing : {0, 2}) {
+    test::fill_host_gpu(failing);
+    CHECK(run_nccl(3, [](ncclComm_t comm, int) { return by_nccl(comm, 3); }) == "");
+    CHECK(log.count("NCCL runs all calls of this communicator: rank " + std::to_string(failing) + ": the GPU's memory is full") == 3);
+  }
+  test::fill_host_gpu(test::no_gpu);
+}
+
+TEST_CASE("wrap on a GPU: a child whose ranks can't all have a GPU is NCCL's, and its parent stays") {
+  const BesideFake beside;
+  std::atomic<int> there{0};
+  CHECK(run_nccl(4, [&](ncclComm_t comm, int rank) -> std::string {
+          ++there;
+          if (rank == 0) {
+            while (there < 4) std::this_thread::yield();
+            test::break_host_gpu(1);  // the last one's of a half
+          }
+          HostCudaStream stream;
+          ncclComm_t half = nullptr;
+          GpuFloats data(many, 1);
+          NCCL_OK(reduce(data, comm, stream));
+          if (!stream.done()) return "the stream does not end";
+          NCCL_OK(ncclCommSplit(comm, rank / 2, rank, &half, nullptr));
+          if (auto word = by_nccl(half, 2); !word.empty()) return word;
+          NCCL_OK(ncclCommDestroy(half));
+          NCCL_OK(reduce(data, comm, stream));
+          return newly_to_nccl().empty() && stream.done() && data.all(16) ? "" : "a wrong sum of the parent's";
+        }) == "");
+  test::break_host_gpu(test::no_gpu);
+}
+
 TEST_CASE("wrap on a GPU: a rank without gyre leaves all to NCCL, and nobody waits for long") {
   const BesideFake beside({"GYRE_COLLECTIVES=all_reduce", "GYRE_TIMEOUT=1"});
   const test::KeptLog log;

@@ -55,6 +55,9 @@ std::vector<Issued> HeldOnGpu::leave_to_nccl(const Beside& comm) {
 Result<ncclResult_t> run_on_gpu(std::span<const Issued> calls) {
   std::vector<Operation> operations;
   for (const Issued& issued : calls) {
+    // ncclCommGetAsyncError may have said it already, of which what runs on the GPU hears by another way.
+    const transport::Bootstrap& ranks = issued.comm->engine().bootstrap();
+    if (const Error* lost = ranks.attention() ? ranks.failure() : nullptr) return *lost;
     issued.comm->say(*issued.operation.call, "gyre");
     GYRE_TRY(issued.comm->by_nccl.before(issued.operation.stream));
     operations.push_back(issued.operation);

@@ -89,6 +89,7 @@ class BesideFake {
   }
 };
 
+/// Made before the streams that it is given to, which then end before it, also where a test fails.
 class GpuFloats {
  public:
   GpuFloats(size_t size, float value) : size_(size), memory_(size * sizeof(float)) { std::fill_n(data(), size, value); }

@@ -23,8 +23,8 @@ TEST_CASE("wrap on a GPU: calls go to gyre or NCCL by the rules, and wait for no
   const BesideFake beside;
   const test::KeptLog log;
   CHECK(run_nccl(3, [](ncclComm_t comm, int rank) -> std::string {
-          HostCudaStream stream;
           GpuFloats data(large, 0);
+          HostCudaStream stream;
           std::promise<void> gate;
           stream.add([&, opened = gate.get_future().share()] {
             opened.wait();
@@ -48,8 +48,8 @@ TEST_CASE("wrap on a GPU: calls go to gyre or NCCL by the rules, and wait for no
 TEST_CASE("wrap on a GPU: a communicator's calls keep their order across streams and engines") {
   const BesideFake beside;
   CHECK(run_nccl(3, [](ncclComm_t comm, int rank) -> std::string {
-          HostCudaStream first, second, third;
           GpuFloats data(large, 0);
+          HostCudaStream first, second, third;
           std::promise<void> gate;
           const auto opened = gate.get_future().share();
           first.add([&, opened] {
@@ -72,8 +72,8 @@ TEST_CASE("wrap on a GPU: a communicator's calls keep their order across streams
 TEST_CASE("wrap on a GPU: of a group one communicator's collectives go to one engine") {
   const BesideFake beside;
   CHECK(run_nccl(3, [](ncclComm_t comm, int) -> std::string {
-          HostCudaStream stream, other;
           GpuFloats one(large, 1), two(large, 2);
+          HostCudaStream stream, other;
           const auto group = [&](size_t first, size_t second) {
             const ncclResult_t results[] = {ncclGroupStart(), sum(one.data(), first, comm, stream), sum(two.data(), second, comm, other),
                                             ncclGroupEnd()};
@@ -95,8 +95,8 @@ TEST_CASE("wrap on a GPU: of a group one communicator's collectives go to one en
 TEST_CASE("wrap on a GPU: sends of a group are NCCL's, whichever ranks have them, after its collectives") {
   const BesideFake beside;
   CHECK(run_nccl(3, [](ncclComm_t comm, int rank) -> std::string {
-          HostCudaStream stream, other;
           GpuFloats data(large, 1), message(1, 0);
+          HostCudaStream stream, other;
           if (rank < 2) NCCL_OK(ncclGroupStart());
           if (rank == 0) NCCL_OK(ncclSend(data.data(), 1, ncclFloat32, 1, comm, other));
           NCCL_OK(sum(data.data(), large, comm, stream));
@@ -114,8 +114,8 @@ TEST_CASE("wrap on a GPU: one thread gives all ranks of a process their calls") 
   std::array<ncclComm_t, 3> comms{};
   REQUIRE(ncclCommInitAll(comms.data(), 3, nullptr) == ncclSuccess);
   newly_to_nccl();
-  std::array<HostCudaStream, 3> streams;
   std::vector<std::unique_ptr<GpuFloats>> data;
+  std::array<HostCudaStream, 3> streams;
   for (int rank = 0; rank < 3; ++rank) data.push_back(std::make_unique<GpuFloats>(large, static_cast<float>(rank + 1)));
   for (const size_t count : {large, small, large}) {
     REQUIRE(ncclGroupStart() == ncclSuccess);
@@ -134,8 +134,8 @@ TEST_CASE("wrap on a GPU: one thread gives all ranks of a process their calls") 
 TEST_CASE("wrap on a GPU: what is captured, and what lies in a window, is NCCL's") {
   const BesideFake beside;
   CHECK(run_nccl(2, [](ncclComm_t comm, int rank) -> std::string {
-          HostCudaStream stream, captured;
           GpuFloats data(large, 1), window(2 * large, 1);
+          HostCudaStream stream, captured;
           ncclWindow_t registered = nullptr;
           NCCL_OK(ncclCommWindowRegister(comm, window.data(), 2 * large * sizeof(float), &registered, 1));
           NCCL_OK(sum(window.data() + large, large, comm, stream));
@@ -150,8 +150,8 @@ TEST_CASE("wrap on a GPU: what is captured, and what lies in a window, is NCCL's
           return stream.done() && window.data()[large] == 4 && data.all(1) ? "" : "a wrong sum";
         }) == "");
   CHECK(run_nccl(1, [](ncclComm_t comm, int) -> std::string {
-          HostCudaStream stream;
           GpuFloats data(large, 1);
+          HostCudaStream stream;
           NCCL_OK(sum(data.data(), large, comm, stream));
           return newly_to_nccl() == "AllReduce " && stream.done() ? "" : "one rank alone";
         }) == "");
@@ -175,8 +175,8 @@ TEST_CASE("wrap on a GPU: what is captured, and what lies in a window, is NCCL's
 TEST_CASE("wrap on a GPU: pre-multiplied sums are gyre's, too, with scalars of the GPU's") {
   const BesideFake beside;
   CHECK(run_nccl(2, [](ncclComm_t comm, int rank) -> std::string {
-          HostCudaStream stream;
           GpuFloats data(large, 1), scalar(1, static_cast<float>(rank + 2));
+          HostCudaStream stream;
           ncclRedOp_t op{};
           NCCL_OK(ncclRedOpCreatePreMulSum(&op, scalar.data(), ncclFloat32, ncclScalarDevice, comm));
           NCCL_OK(ncclAllReduce(data.data(), data.data(), large, ncclFloat32, op, comm, stream));
@@ -188,9 +188,9 @@ TEST_CASE("wrap on a GPU: pre-multiplied sums are gyre's, too, with scalars of t
 TEST_CASE("wrap on a GPU: communicators of some ranks are gyre's there, too") {
   const BesideFake beside;
   CHECK(run_nccl(4, [](ncclComm_t comm, int rank) -> std::string {
-          HostCudaStream stream;
           ncclComm_t half = nullptr, rest = nullptr;
           GpuFloats data(large, static_cast<float>(rank));
+          HostCudaStream stream;
           NCCL_OK(ncclCommSplit(comm, rank % 2, rank, &half, nullptr));
           NCCL_OK(sum(data.data(), large, half, stream));
           if (!newly_to_nccl().empty() || !stream.done() || !data.all(rank % 2 == 0 ? 2 : 4)) return "a half";

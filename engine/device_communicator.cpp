@@ -84,8 +84,6 @@ Result<Operation> DeviceCommunicator::prepare(const Call& call, const void* inpu
   GYRE_TRY(queue_->refuse(call, user));  // asks CUDA, which may wait for a call that waits for the thread below: without the lock
   const auto lock = turn();
   if (failure_) return *failure_;
-  if (const auto plan = communicator_->plan(call); plan && (*plan)->ordered())
-    return Error{Code::invalid_usage, fmt::format("{}: GYRE_NUMERICS=ordered is not there on GPU memory yet", (*plan)->text())};
   auto operation = communicator_->prepare(call, input, output);
   if (operation) return operation;
   if (const Status lives = communicator_->lives(); !lives) return fail(lives.error());
@@ -106,7 +104,7 @@ Result<std::shared_ptr<Work>> DeviceCommunicator::give(const Operation& operatio
   const HandOff fitting = queue_->fitting(steps);
   const HandOff by = fitting == HandOff::gates ? hand_off.value_or(fitting) : fitting;  // more would wait for itself in a full stream
   const Tickets tickets = GYRE_TRY(queue_->enqueue(plan.call(), steps, by, user));
-  given_last_ = {by, plan.schedule().family, steps.kernels.size(), steps.traffic(size_of(plan.call().type))};
+  given_last_ = {by, plan.schedule().family, steps.kernels.size(), steps.traffic()};
   auto links = this->links(*program, operation.call);
   return std::shared_ptr<Work>(
       std::make_shared<DeviceRun>(std::move(program), std::move(links), operation.call, *queue_, tickets, operation.limit));

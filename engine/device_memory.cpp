@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "engine/device_ordered.h"
 #include "schedule/sends.h"
 
 namespace gyre::engine {
@@ -127,6 +128,7 @@ Staging DeviceMemory::staging(const Plan& plan) {
   Staging staging;
   staging.ranks = near_.size();
   staging.credits = slots_.credits;
+  if (plan.ordered()) staging.sum_count = DeviceOrderedReduction::sums(plan.schedule().ranks);
   staging.place_bytes = (plan.message_bytes() + alignment - 1) / alignment * alignment;
   const size_t bytes = staging.credits * staging.place_bytes;  // of a connection
   const auto in_region = [&](std::byte* region, uint32_t place) {

@@ -6,6 +6,7 @@
 #include <new>
 
 #include "kernels/mem.h"
+#include "kernels/ordered.h"
 #include "kernels/reduce_host.h"
 
 namespace gyre::engine {
@@ -13,20 +14,27 @@ namespace {
 
 using kernels::StayItem;
 
-/// What is only copied is copied as integers, which every GPU has.
-DataType arithmetic_of(const Call& call) {
-  const bool eight_bits = call.type == DataType::float8e4m3 || call.type == DataType::float8e5m2;
-  return eight_bits && !reduces(call.collective) ? DataType::uint8 : call.type;
+bool alone(const DeviceKernel& kernel) {
+  return !kernel.converts && (kernel.shape == kernels::Shape::one_to_one || kernel.shape == kernels::Shape::one_to_two);
 }
 
-bool alone(const DeviceKernel& kernel) { return kernel.shape == kernels::Shape::one_to_one || kernel.shape == kernels::Shape::one_to_two; }
+size_t bytes_moved(const DeviceKernel& kernel) { return kernel.args.count * size_of(kernel.type); }
 
-size_t bytes_moved(const Call& call, const DeviceKernel& kernel) { return kernel.args.count * size_of(call.type); }
+kernels::StepKernel kernel_of(const DeviceKernel& kernel) {
+  return kernel.converts ? kernels::ordered_kernel_of(kernel.type, kernel.op)
+                         : kernels::step_kernel_of(kernel.type, kernel.op, kernel.shape);
+}
+
+kernels::StayKernel stay_kernel_of(const Call& call, const DeviceSteps& steps) {
+  return steps.converts ? kernels::ordered_stay_kernel_of(steps.type, call.op) : kernels::stay_kernel_of(steps.type, call.op);
+}
 
 /// The kernel that stays is of the collective's operation; what is another's, a sum without an own part, it does with a neutral scalar.
 StayItem item_of(const Call& call, const DeviceKernel& kernel, uint64_t ticket) {
   StayItem item{ticket, StayItem::What::reduce, kernel.args};
   if (alone(kernel)) item.what = kernel.op == ReduceOp::sum ? StayItem::What::copy : StayItem::What::multiply;
+  if (kernel.converts) return item;
+  if (item.what == StayItem::What::copy) item.step.count = kernel.args.count * size_of(kernel.type) / size_of(call.type);
   if (kernel.op != call.op) item.step.scalar = kernels::avg_scalar_bits(call.type, 1);
   return item;
 }
@@ -67,13 +75,13 @@ HandOff DeviceQueue::fitting(const DeviceSteps& steps) const {
 Result<Tickets> DeviceQueue::enqueue(const Call& call, const DeviceSteps& steps, HandOff hand_off, void* user) {
   const Tickets tickets{next_, next_ + steps.kernels.size(), hand_off};
   GYRE_TRY(stream_->follow(user));
-  GYRE_TRY(hand_off == HandOff::gates ? wait_and_run(call, steps, tickets.first) : stay(call, tickets));
+  GYRE_TRY(hand_off == HandOff::gates ? wait_and_run(steps, tickets.first) : stay(stay_kernel_of(call, steps), tickets));
   GYRE_TRY(stream_->lead(user));
   next_ = tickets.end;
   return tickets;
 }
 
-Status DeviceQueue::wait_and_run(const Call& call, const DeviceSteps& steps, uint64_t first) {
+Status DeviceQueue::wait_and_run(const DeviceSteps& steps, uint64_t first) {
   uint32_t k = 0;
   for (const DeviceStep& step : steps.steps) {
     const uint64_t end = first + step.kernels_end;
@@ -81,17 +89,15 @@ Status DeviceQueue::wait_and_run(const Call& call, const DeviceSteps& steps, uin
     for (; k < step.kernels_end; ++k) {
       const DeviceKernel& kernel = steps.kernels[k];
       if (kernel.args.count == 0) continue;
-      GYRE_TRY(stream_->launch(kernels::step_kernel_of(arithmetic_of(call), kernel.op, kernel.shape), kernel.args,
-                               kernels::step_blocks(bytes_moved(call, kernel), step_blocks_)));
+      GYRE_TRY(stream_->launch(kernel_of(kernel), kernel.args, kernels::step_blocks(bytes_moved(kernel), step_blocks_)));
     }
     GYRE_TRY(stream_->raise(&shared_->ended, end));
   }
   return {};
 }
 
-Status DeviceQueue::stay(const Call& call, const Tickets& tickets) {
-  return stream_->launch(kernels::stay_kernel_of(arithmetic_of(call), call.op),
-                         {shared_->items, ring, &shared_->gate, shared_->block_ended, tickets.first, tickets.end}, blocks_);
+Status DeviceQueue::stay(kernels::StayKernel kernel, const Tickets& tickets) {
+  return stream_->launch(kernel, {shared_->items, ring, &shared_->gate, shared_->block_ended, tickets.first, tickets.end}, blocks_);
 }
 
 bool DeviceQueue::prepare(const Call& call, const Tickets& tickets, const DeviceKernel& kernel, uint64_t ticket) {

@@ -61,8 +61,8 @@ class DeviceQueue {
   static constexpr unsigned most_blocks = 8;  // what a network brings keeps no more busy
 
   DeviceQueue(kernels::Gpu&, bool fast);
-  Status wait_and_run(const Call&, const DeviceSteps&, uint64_t first);
-  Status stay(const Call&, const Tickets&);
+  Status wait_and_run(const DeviceSteps&, uint64_t first);
+  Status stay(kernels::StayKernel, const Tickets&);
 
   /// Of pinned memory.
   struct Shared {

@@ -93,6 +93,7 @@ void DeviceReduction::copy(const std::byte* source, std::span<std::byte* const> 
 
 DeviceKernel& DeviceReduction::add(Shape shape, ReduceOp op, uint64_t scalar, size_t count) {
   DeviceKernel& kernel = out_.emplace_back();
+  kernel.type = arithmetic_of(call_);
   kernel.shape = shape, kernel.op = op;
   kernel.args.count = count, kernel.args.scalar = scalar;
   return kernel;

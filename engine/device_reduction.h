@@ -10,10 +10,7 @@ namespace gyre::engine {
 
 class DeviceReduction {
  public:
-  struct Source {
-    const std::byte* data = nullptr;
-    bool own = false;  ///< this rank's part, to be multiplied first where the operation says so
-  };
+  using Source = DeviceSource;
 
   /// Kernels are added to `out`.
   DeviceReduction(const Call&, int ranks, uint64_t scalar, const Staging&, std::vector<DeviceKernel>& out);

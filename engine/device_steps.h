@@ -15,7 +15,8 @@ namespace gyre::engine {
 struct Staging {
   /// [connection]: message 0, the others behind it; null: the plan has none there.
   std::vector<std::byte*> in, out;
-  std::byte* sums = nullptr;  ///< of the GPU: two, of a message each
+  std::byte* sums = nullptr;  ///< of the GPU, of a message each
+  size_t sum_count = 2;
   size_t ranks = 1;
   size_t credits = 1;
   size_t place_bytes = 0;  ///< from one message to the next
@@ -23,7 +24,7 @@ struct Staging {
   uint32_t connection(uint32_t channel, Rank peer) const { return static_cast<uint32_t>(channel * ranks + static_cast<size_t>(peer)); }
   std::byte* incoming(uint32_t connection, uint64_t message) const { return in[connection] + message % credits * place_bytes; }
   std::byte* outgoing(uint32_t connection, uint64_t message) const { return out[connection] + message % credits * place_bytes; }
-  size_t sums_bytes() const { return 2 * place_bytes; }
+  size_t sums_bytes() const { return sum_count * place_bytes; }
   std::byte* sum(size_t which) const { return sums + which * place_bytes; }
 };
 
@@ -37,9 +38,18 @@ struct Passing {
 struct DeviceKernel {
   kernels::StepArgs args{};
   kernels::Shape shape = kernels::Shape::one_to_one;
+  DataType type = DataType::uint8;
   ReduceOp op = ReduceOp::sum;
-  uint32_t step = 0;   ///< of DeviceSteps::steps
-  uint32_t after = 0;  ///< kernels that must have ended before it begins, where they do not run one after another
+  bool converts = false;  ///< one of kernels/ordered.h, without a shape
+  uint32_t step = 0;      ///< of DeviceSteps::steps
+  uint32_t after = 0;     ///< kernels that must have ended before it begins, where they do not run one after another
+};
+
+/// What a step reads.
+struct DeviceSource {
+  const std::byte* data = nullptr;
+  bool own = false;                            ///< this rank's part, to be multiplied first where the operation says so
+  schedule::Form form = schedule::Form::part;  ///< looked at in ordered numerics only
 };
 
 struct DeviceStep {
@@ -51,18 +61,23 @@ struct DeviceStep {
 };
 
 struct DeviceSteps {
+  DataType type = DataType::uint8;  ///< of the arithmetic
+  bool converts = false;            ///< partial sums are wider than elements (kernels/ordered.h)
   std::vector<DeviceKernel> kernels;
   std::vector<DeviceStep> steps;
   std::vector<Passing> messages;
   std::vector<std::vector<size_t>> arriving, leaving;  ///< [connection]: bytes of each message
 
-  /// Of all kernels: bytes that they read and write, with elements of so many.
-  size_t traffic(size_t element_bytes) const;
+  /// Of all kernels: bytes that they read and write.
+  size_t traffic() const;
   std::span<const Passing> arrivals(const DeviceStep& step) const { return {messages.data() + step.messages, step.arrivals}; }
   std::span<const Passing> sends(const DeviceStep& step) const { return {messages.data() + step.messages + step.arrivals, step.sends}; }
 };
 
-/// Of a plan without GYRE_NUMERICS=ordered. `turns`: the rank's, for the plan's slices and the staging's credits. `scratch`:
+/// In what a call computes: what is only copied is copied as integers, which every GPU has.
+DataType arithmetic_of(const Call&);
+
+/// `turns`: the rank's, for the plan's slices and the staging's credits. `scratch`:
 /// Plan::scratch_bytes() of the GPU.
 DeviceSteps device_steps(const Plan&, Rank, std::span<const schedule::Turn> turns, const Buffers&, std::byte* scratch, const Staging&);
 

@@ -4,7 +4,8 @@
 
 #include <string>
 
-#include "kernels/stay.h"
+#include "kernels/canonical.h"
+#include "kernels/ordered.h"
 
 namespace gyre::kernels {
 namespace {
@@ -32,6 +33,11 @@ Status load_step_kernels() {
         GYRE_TRY(load(type, op, kernel, "shape " + std::to_string(shape)));
       }
       GYRE_TRY(load(type, op, reinterpret_cast<const void*>(stay_kernel_of(type, op)), "that stays"));
+    }
+    if (partial_size(type) == size_of(type)) continue;
+    for (const ReduceOp op : {ReduceOp::sum, ReduceOp::prod}) {
+      GYRE_TRY(load(type, op, reinterpret_cast<const void*>(ordered_kernel_of(type, op)), "in ordered numerics"));
+      GYRE_TRY(load(type, op, reinterpret_cast<const void*>(ordered_stay_kernel_of(type, op)), "that stays in ordered numerics"));
     }
   }
   return {};

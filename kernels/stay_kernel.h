@@ -29,9 +29,9 @@ GYRE_DEVICE void do_reduce(const StepArgs& step, Team team) {
 }
 
 /// Each block waits for itself, and says for itself how far it is: blocks never wait for each other. Who opens the gate sees to it that an
-/// item does not begin before those are ended of which it reads or overwrites something.
-template <class R, class Bits, bool multiplies>
-__global__ void __launch_bounds__(step_threads, 1) stay_kernel(const StayArgs args) {
+/// item does not begin before those are ended of which it reads or overwrites something. `work`: called with an item and a team.
+template <class Work>
+GYRE_DEVICE void do_items(const StayArgs& args, const Work& work) {
   const Team team{size_t{blockIdx.x} * blockDim.x + threadIdx.x, size_t{gridDim.x} * blockDim.x};
   for (uint64_t ticket = args.first; ticket < args.end; ++ticket) {
     if (threadIdx.x == 0) {
@@ -40,6 +40,15 @@ __global__ void __launch_bounds__(step_threads, 1) stay_kernel(const StayArgs ar
     __syncthreads();
     const StayItem item = args.items[ticket & (args.ring - 1)];  // written before the gate opened, so all threads read the same
     if (item.ticket != ticket) return;
+    work(item, team);
+    __syncthreads();
+    if (threadIdx.x == 0) store_release(&args.ended[blockIdx.x].value, ticket + 1);
+  }
+}
+
+template <class R, class Bits, bool multiplies>
+__global__ void __launch_bounds__(step_threads, 1) stay_kernel(const StayArgs args) {
+  do_items(args, [](const StayItem& item, Team team) {
     if (item.what == StayItem::What::copy) {
       do_alone<Copy<Bits>>(item.step, team);
     } else if constexpr (multiplies) {
@@ -50,9 +59,7 @@ __global__ void __launch_bounds__(step_threads, 1) stay_kernel(const StayArgs ar
     } else {
       do_reduce<R>(item.step, team);
     }
-    __syncthreads();
-    if (threadIdx.x == 0) store_release(&args.ended[blockIdx.x].value, ticket + 1);
-  }
+  });
 }
 
 }  // namespace gyre::kernels

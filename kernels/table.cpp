@@ -1,6 +1,6 @@
-#include "kernels/stay.h"
-
 #include <algorithm>
+
+#include "kernels/ordered.h"
 
 namespace gyre::kernels {
 namespace {
@@ -13,6 +13,16 @@ constexpr std::array<const StepRow*, data_type_count> step_rows{GYRE_STEP_TYPES(
 constexpr std::array<const StayRow*, data_type_count> stay_rows{GYRE_STEP_TYPES(GYRE_STAY_ROW)};
 #undef GYRE_STAY_ROW
 
+// From float16 on.
+constexpr const OrderedRow* none = nullptr;
+constexpr std::array<const OrderedRow*, data_type_count - static_cast<size_t>(DataType::float16)> ordered_rows{
+    &float16_ordered, none, none, &bfloat16_ordered, &float8e4m3_ordered, &float8e5m2_ordered};
+
+const OrderedRow& ordered_row_of(DataType type) {
+  return *ordered_rows[static_cast<size_t>(type) - static_cast<size_t>(DataType::float16)];
+}
+constexpr size_t column_of(ReduceOp op) { return op == ReduceOp::prod ? 1 : 0; }
+
 constexpr size_t bytes_for_block = size_t{32} * 1024;  // what a block of four packs for each thread does at once
 
 }  // namespace
@@ -22,6 +32,9 @@ StepKernel step_kernel_of(DataType type, ReduceOp op, Shape shape) {
 }
 
 StayKernel stay_kernel_of(DataType type, ReduceOp op) { return (*stay_rows[static_cast<size_t>(type)])[static_cast<size_t>(op)]; }
+
+StepKernel ordered_kernel_of(DataType type, ReduceOp op) { return ordered_row_of(type).steps[column_of(op)]; }
+StayKernel ordered_stay_kernel_of(DataType type, ReduceOp op) { return ordered_row_of(type).stays[column_of(op)]; }
 
 unsigned step_blocks(size_t bytes, unsigned most) {
   const size_t worth = bytes / bytes_for_block + (bytes % bytes_for_block != 0 ? 1 : 0);

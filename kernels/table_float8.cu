@@ -1,3 +1,4 @@
+#include "kernels/ordered_kernel.h"
 #include "kernels/table_rows.h"
 
 namespace gyre::kernels {
@@ -7,5 +8,8 @@ const StepRow float8e5m2_steps = float_steps<Float8e5m2, uint8_t>;
 
 const StayRow float8e4m3_stays = float_stays<Float8e4m3, uint8_t>;
 const StayRow float8e5m2_stays = float_stays<Float8e5m2, uint8_t>;
+
+const OrderedRow float8e4m3_ordered = ordered_row<Float8e4m3, uint8_t>;
+const OrderedRow float8e5m2_ordered = ordered_row<Float8e5m2, uint8_t>;
 
 }  // namespace gyre::kernels

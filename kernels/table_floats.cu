@@ -1,3 +1,4 @@
+#include "kernels/ordered_kernel.h"
 #include "kernels/table_rows.h"
 
 namespace gyre::kernels {
@@ -11,5 +12,8 @@ const StayRow float16_stays = float_stays<Half, uint16_t>;
 const StayRow bfloat16_stays = float_stays<Bfloat16, uint16_t>;
 const StayRow float32_stays = float_stays<float, uint32_t>;
 const StayRow float64_stays = float_stays<double, uint64_t>;
+
+const OrderedRow float16_ordered = ordered_row<Half, uint16_t>;
+const OrderedRow bfloat16_ordered = ordered_row<Bfloat16, uint16_t>;
 
 }  // namespace gyre::kernels

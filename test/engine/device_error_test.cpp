@@ -150,20 +150,6 @@ TEST_CASE("a call with wrong arguments is refused on a device, and the next one 
         }) == "");
 }
 
-TEST_CASE("ordered numerics are refused on a device, clearly", "[device]") {
-  auto ordered = settings_of_errors;
-  ordered.emplace_back("GYRE_NUMERICS=ordered");
-  CHECK(run_device_ranks(2, ordered, [&](DeviceRank& on) -> std::string {
-          test::DeviceArray<float> data(on, std::vector<float>(100, 1));
-          const Status status = on.device.enqueue(sum_of(100), data.data(), data.data(), on.stream.handle());
-          if (status || !contains(status.error().what, "GYRE_NUMERICS=ordered")) return "it was taken";
-          // What has the same bits in any order is not refused, and nothing was broken.
-          const Call most{Collective::all_reduce, 100, DataType::float32, ReduceOp::max, 0};
-          if (Status next = on.device.enqueue(most, data.data(), data.data(), on.stream.handle()); !next) return next.error().what;
-          return data.all(1) ? "" : "a wrong result";
-        }) == "");
-}
-
 TEST_CASE("more collectives than a stream holds are given without waiting for any of them", "[device]") {
   for (const test::Way& way : test::every_way) {
     CHECK(run_device_ranks(

@@ -22,6 +22,8 @@ MOST_BYTES = 12 << 20  # of all machine code of all architectures
 STEP = re.compile(r"step_kernel<(.+), (\d+), (\d+), (\d+)>\(")
 STAYS = re.compile(r"stay_kernel<(.+), (?:unsigned )?\w+(?: \w+)?, (?:true|false)>\(")
 
+ORDERED = re.compile(r"ordered_(?:stay_)?kernel<(\w+), (\w+)")
+
 # What a kernel's PTX must have, by its reduction; those not named here must not fuse.
 FUSED = {"Premultiplied<float>": "fma.rn.f32", "Premultiplied<double>": "fma.rn.f64", "Premultiplied<Half>": "fma.rn.f16x2",
          "Premultiplied<Bfloat16>": "fma.rn.bf16x2"}
@@ -79,6 +81,12 @@ def stays(text):
     return match[1] if match else None
 
 
+def ordered(text):
+    """The same of a kernel of ordered numerics, that stays or not."""
+    match = ORDERED.search(text.replace("gyre::kernels::", ""))
+    return f"{match[2]} of {match[1]}, ordered" if match else None
+
+
 def said_faults(said, most=MOST_REGISTERS):
     if said.get("registers", 1000) > most:
         yield f"{said.get('registers')} registers, more than {most}"
@@ -109,6 +117,14 @@ def stay_faults(reduction, text):
         yield f"PTX has no {FUSED[reduction]}"
     if reduction not in FUSED and fused:
         yield f"PTX fuses: {', '.join(fused)}"
+
+
+def ordered_faults(text):
+    if fused := sorted(set(re.findall(r"\bfma\.[\w.]+", text))):
+        yield f"PTX fuses: {', '.join(fused)}"
+    for word in ("ld.global.L1::no_allocate.v4.u32", "st.global.cs.v4.u32"):
+        if word not in text:
+            yield f"PTX has no {word}"
 
 
 def ptx_entries(text):
@@ -147,6 +163,11 @@ def check(report_path, known, figures):
         for name, text in cubin.readable(code).items():
             kernel = step(text)
             entry = said.get((architecture, name), {})
+            if named := ordered(text):
+                figures.add(named, code[name], entry.get("registers", 0))
+                for fault in said_faults(entry, MOST_REGISTERS_STAYS if "_stay_" in text else MOST_REGISTERS):
+                    yield (named, "two", "", ""), architecture, fault
+                continue
             if kernel is None:
                 figures.add(f"{stays(text)}, stays", code[name], entry.get("registers", 0))
                 for fault in said_faults(entry, MOST_REGISTERS_STAYS):
@@ -158,6 +179,10 @@ def check(report_path, known, figures):
     path = max(kept.glob("*.ptx"))  # compute_90's, or the only one
     entries = ptx_entries(path.read_text())
     for name, text in cubin.readable(entries).items():
+        if named := ordered(text):
+            for fault in ordered_faults(entries[name]):
+                yield (named, "two", "", ""), "ptx", fault
+            continue
         for fault in ptx_faults(step(text), entries[name]) if step(text) else stay_faults(stays(text), entries[name]):
             yield step(text) or (stays(text), "stays", "", ""), "ptx", fault
 

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <system_error>
 #include <tuple>
+#include <utility>
 
 #include "base/log.h"
 #include "transport/posted_fifo.h"
@@ -30,6 +31,7 @@ DeviceCommunicator::~DeviceCommunicator() {
     {
       const auto lock = turn();
       over_ = true;
+      if (const Status lives = communicator_->lives(); !lives && !failure_) failure_ = lives.error();  // aborted, and nobody has looked
     }
     given_.notify_all();
     thread_.join();
@@ -40,7 +42,7 @@ DeviceCommunicator::~DeviceCommunicator() {
 
 void DeviceCommunicator::leave_remains() {
   constexpr std::chrono::milliseconds patience{200};
-  queue_->let_go();
+  queue_->let_go(failure_ ? kernels::ReplayDoor::let_go : kernels::ReplayDoor::ended);
   const auto until = std::chrono::steady_clock::now() + patience;
   auto done = queue_->done();
   for (; done && !*done && std::chrono::steady_clock::now() < until; done = queue_->done()) std::this_thread::yield();
@@ -67,11 +69,18 @@ std::unique_lock<std::mutex> DeviceCommunicator::turn() {
 
 Status DeviceCommunicator::enqueue(const Call& call, const void* input, void* output, void* user, std::optional<HandOff> hand_off) {
   const std::lock_guard calls(calls_);
-  Operation operation = GYRE_TRY(prepare(call, input, output, user));
-  auto work = give(operation, user, hand_off);  // without the lock: it may wait until what was given before has ended
+  if (const uint64_t graph = GYRE_TRY(queue_->capture_of(user)); graph != 0) return capture(call, input, output, user, graph);
+  Operation operation = GYRE_TRY(prepare(call, input, output));
+  const bool announced = in_graphs();
+  auto work = give(operation, user, hand_off, announced);  // without the lock: it may wait until what was given before has ended
   const auto lock = turn();
   if (!work) return fail(work.error());  // other ranks wait for what will never come, and some of it may be on the stream
   operation.bound = *std::move(work);
+  if (announced) {
+    waiting_.push_back(std::move(operation));
+    given_.notify_all();
+    return {};
+  }
   const auto request = communicator_->begin(std::move(operation));
   if (!request) return fail(request.error());
   last_ = *request;
@@ -80,8 +89,8 @@ Status DeviceCommunicator::enqueue(const Call& call, const void* input, void* ou
 }
 
 // What is refused here has not been called, and the next call may do.
-Result<Operation> DeviceCommunicator::prepare(const Call& call, const void* input, void* output, void* user) {
-  GYRE_TRY(queue_->refuse(call, user));  // asks CUDA, which may wait for a call that waits for the thread below: without the lock
+Result<Operation> DeviceCommunicator::prepare(const Call& call, const void* input, void* output) {
+  GYRE_TRY(queue_->refuse(call));
   const auto lock = turn();
   if (failure_) return *failure_;
   auto operation = communicator_->prepare(call, input, output);
@@ -90,7 +99,7 @@ Result<Operation> DeviceCommunicator::prepare(const Call& call, const void* inpu
   return operation.error();
 }
 
-Result<std::shared_ptr<Work>> DeviceCommunicator::give(const Operation& operation, void* user, std::optional<HandOff> hand_off) {
+Result<std::unique_ptr<DeviceProgram>> DeviceCommunicator::program(const Operation& operation) {
   auto program = std::make_unique<DeviceProgram>();
   program->plan = {operation.planned, operation.planned->messages.get()};
   program->rank = rank();
@@ -100,10 +109,17 @@ Result<std::shared_ptr<Work>> DeviceCommunicator::give(const Operation& operatio
   std::byte* const memory = GYRE_TRY(scratch(program->staging.sums_bytes() + plan.scratch_bytes()));
   program->staging.sums = memory;
   program->steps = device_steps(plan, rank(), *own, operation.buffers, memory + program->staging.sums_bytes(), program->staging);
+  return program;
+}
+
+Result<std::shared_ptr<Work>> DeviceCommunicator::give(const Operation& operation, void* user, std::optional<HandOff> hand_off,
+                                                       bool announced) {
+  auto program = GYRE_TRY(this->program(operation));
+  const Plan& plan = *program->plan;
   const DeviceSteps& steps = program->steps;
   const HandOff fitting = queue_->fitting(steps);
   const HandOff by = fitting == HandOff::gates ? hand_off.value_or(fitting) : fitting;  // more would wait for itself in a full stream
-  const Tickets tickets = GYRE_TRY(queue_->enqueue(plan.call(), steps, by, user));
+  const Tickets tickets = GYRE_TRY(queue_->enqueue(plan.call(), steps, by, user, announced));
   given_last_ = {by, plan.schedule().family, steps.kernels.size(), steps.traffic()};
   auto links = this->links(*program, operation.call);
   return std::shared_ptr<Work>(
@@ -151,12 +167,15 @@ Status DeviceCommunicator::status() {
 
 bool DeviceCommunicator::idle() {
   const auto lock = turn();
-  return ended_ == last_.number;
+  return !under_way() && !graphs_.midway();
 }
 
 Status DeviceCommunicator::finish() {
   constexpr std::chrono::milliseconds between{1};
-  for (auto next = std::chrono::steady_clock::now();; std::this_thread::yield()) {
+  // For what comes without a word: a graph that was launched, and the next collective of one that has begun.
+  constexpr std::chrono::seconds until_begun{2}, until_next{60};
+  const auto begin = std::chrono::steady_clock::now();
+  for (auto next = begin;; std::this_thread::yield()) {
     const auto now = std::chrono::steady_clock::now();
     if (now >= next) {
       GYRE_TRY(status());
@@ -164,7 +183,15 @@ Status DeviceCommunicator::finish() {
     }
     const auto lock = turn();
     if (failure_) return *failure_;
-    if (ended_ == last_.number) return {};
+    if (under_way()) continue;
+    if (graphs_.empty()) return {};
+    if (!finishing_since_) finishing_since_ = begin;  // it may be asked for twice
+    const auto quiet_since = std::max(*finishing_since_, active_);
+    const bool midway = graphs_.midway();
+    if (now - quiet_since < (midway ? until_next : until_begun)) continue;
+    if (midway) return Error{Code::invalid_usage, "a CUDA graph does not go on between two of its collectives"};
+    log::info("rank {}: {} collectives in CUDA graphs may not run any more", rank(), graphs_.size());
+    return {};
   }
 }
 
@@ -181,8 +208,9 @@ Error DeviceCommunicator::fail(const Error& error) {
 void DeviceCommunicator::serve() {
   std::unique_lock lock(mutex_);
   while (!over_) {
+    if (!failure_ && ended_ == last_.number) begin_next();
     if (failure_ || ended_ == last_.number) {
-      given_.wait(lock, [&] { return over_ || (!failure_ && ended_ != last_.number); });
+      rest(lock);
       continue;
     }
     const Request asked = last_;
@@ -191,6 +219,7 @@ void DeviceCommunicator::serve() {
       std::ignore = fail(done.error());
     else if (*done)
       ended_ = asked.number;
+    if (!graphs_.empty()) active_ = std::chrono::steady_clock::now();
     lock.unlock();
     do std::this_thread::yield();
     while (wanted_.load() > 0);

@@ -2,7 +2,9 @@
 // stream of the communicator's own, and a thread that brings them messages.
 #pragma once
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -12,6 +14,7 @@
 #include <utility>
 
 #include "engine/communicator.h"
+#include "engine/device_graphs.h"
 #include "engine/device_memory.h"
 #include "engine/device_run.h"
 #include "kernels/gpu.h"
@@ -38,6 +41,8 @@ class DeviceCommunicator {
   /// Gives `user`, a stream, a collective, which all ranks call alike: it begins after all that the stream was given before, and what the
   /// stream is given next begins after it. Returns at once, unless streams are full. Buffers as Communicator::run()'s, of the GPU; they
   /// are the collective's until the stream has passed it. What goes wrong later is status()'s. `hand_off`: gates only where they fit.
+  /// A stream that is captured in a CUDA graph has the collective captured, which then runs whenever that does: as a kernel that stays.
+  /// While graphs hold collectives, these and all others are run in the order in which the GPU begins them, which must be the ranks' order.
   Status enqueue(const Call&, const void* input, void* output, void* user, std::optional<HandOff> hand_off = {});
   /// What the collective given last takes of the GPU, as known to whoever gave it.
   struct Given {
@@ -51,10 +56,14 @@ class DeviceCommunicator {
   bool all_on_gpus() const { return memory_.everywhere(); }
   /// What went wrong since; streams go on all the same, and what collectives gave them is not to be used.
   Status status();
-  /// Blocks until all that was given has ended, or can't, also where the GPU has failed.
+  /// Blocks until all that was given has ended, or can't, also where the GPU has failed. While graphs hold collectives, these may run
+  /// meanwhile: a graph that has begun its first one is waited for, and for a while one that has been launched only. After this none may
+  /// run: where the communicator has ended, that is an error of the GPU.
   Status finish();
-  /// All that was given has ended.
+  /// All that was given has ended, and so have the graphs that have begun.
   bool idle();
+  /// Graphs hold collectives, and may run them at any time.
+  bool in_graphs();
   /// As Communicator::abort(). Streams go on.
   void abort(std::string_view why) { communicator_->abort(why); }
 
@@ -63,13 +72,21 @@ class DeviceCommunicator {
       : communicator_(std::move(communicator)), gpu_(gpu) {}
 
   Status open();
-  Result<Operation> prepare(const Call&, const void* input, void* output, void* user);
-  Result<std::shared_ptr<Work>> give(const Operation&, void* user, std::optional<HandOff>);
+  Result<Operation> prepare(const Call&, const void* input, void* output);
+  Result<std::shared_ptr<Work>> give(const Operation&, void* user, std::optional<HandOff>, bool announced);
+  Result<std::unique_ptr<DeviceProgram>> program(const Operation&);
+  Status capture(const Call&, const void* input, void* output, void* user, uint64_t graph);
+  Result<DeviceReplays::Place> take_place();
+  Status add_captured(const Operation&, std::unique_ptr<DeviceProgram>, const DeviceReplays::Place&, void* user, uint64_t graph);
   Result<const std::vector<schedule::Turn>*> turns(const Plan&);
   Result<std::byte*> scratch(size_t bytes);
   std::vector<std::unique_ptr<DeviceLink>> links(const DeviceProgram&, const Identity&) const;
   std::unique_lock<std::mutex> turn();
   void serve();
+  void begin_next();
+  Result<std::optional<Operation>> next_begun();
+  void rest(std::unique_lock<std::mutex>&);
+  bool under_way() const { return ended_ != last_.number || !waiting_.empty(); }
   Error fail(const Error&);
   void leave_remains();
 
@@ -90,6 +107,10 @@ class DeviceCommunicator {
   std::condition_variable given_;
   Request last_;
   uint64_t ended_ = 0;  // the same of the last one that has
+  DeviceGraphs graphs_;
+  std::deque<Operation> waiting_;                 // given while graphs held collectives: until the GPU begins them
+  std::chrono::steady_clock::time_point active_;  // so long something was under way while graphs held collectives
+  std::optional<std::chrono::steady_clock::time_point> finishing_since_;
   bool over_ = false;
   std::optional<Error> failure_;
   std::thread thread_;

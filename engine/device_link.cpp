@@ -12,6 +12,11 @@ class CarriedLink final : public DeviceLink {
  public:
   explicit CarriedLink(const Messages& messages) : DeviceLink(messages), numbers_(messages.staging.credits) {}
 
+  void again(uint64_t word) override {
+    DeviceLink::again(word);
+    announced_ = 0;
+  }
+
   bool receive() override {
     const std::span<const size_t> bytes = messages_.arriving;
     transport::Fifo& from = messages_.fifo;
@@ -79,6 +84,11 @@ enum class Token : uint8_t { made, read };
 class GpuLink final : public DeviceLink {
  public:
   using DeviceLink::DeviceLink;
+
+  void again(uint64_t word) override {
+    DeviceLink::again(word);
+    announced_ = 0, returned_ = 0;
+  }
 
   bool receive() override {
     transport::Fifo& from = messages_.fifo;

@@ -24,6 +24,11 @@ class DeviceLink {
   DeviceLink& operator=(const DeviceLink&) = delete;
   virtual ~DeviceLink() = default;
 
+  /// For the same messages once more, in another collective of this word; idle() it was.
+  virtual void again(uint64_t word) {
+    messages_.word = word;
+    arrived_ = read_ = made_ = sent_ = freed_ = 0;
+  }
   /// Brings what can be brought; true: something was.
   virtual bool receive() = 0;
   virtual bool send() = 0;
@@ -43,7 +48,7 @@ class DeviceLink {
   virtual bool awaits_peer() const { return sent_ < made_; }
 
  protected:
-  const Messages messages_;
+  Messages messages_;
   uint32_t arrived_ = 0, read_ = 0;           // in
   uint32_t made_ = 0, sent_ = 0, freed_ = 0;  // out
   bool strange_ = false;

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <new>
+#include <thread>
+#include <utility>
 
 #include "kernels/mem.h"
 #include "kernels/ordered.h"
@@ -48,7 +51,8 @@ Result<std::unique_ptr<DeviceQueue>> DeviceQueue::open(kernels::Gpu& gpu, bool f
   std::unique_ptr<DeviceQueue> queue(new DeviceQueue(gpu, fast));
   queue->memory_ = GYRE_TRY(gpu.allocate_pinned(sizeof(Shared)));
   queue->shared_ = new (queue->memory_.get()) Shared{};
-  for (StayItem& item : queue->shared_->items) item.ticket = kernels::all_tickets;  // none
+  queue->shared_->lane.close_items();
+  queue->replays_ = GYRE_TRY(DeviceReplays::open(gpu, queue->blocks_));
   queue->stream_ = GYRE_TRY(gpu.open_stream());
   return queue;
 }
@@ -56,26 +60,32 @@ Result<std::unique_ptr<DeviceQueue>> DeviceQueue::open(kernels::Gpu& gpu, bool f
 DeviceQueue::~DeviceQueue() {
   if (stream_ == nullptr) return;
   let_go();
+  for (auto left = done(); left && !*left; left = done()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   stream_.reset();  // before the memory that it uses
 }
 
-Status DeviceQueue::refuse(const Call& call, void* user) {
+Status DeviceQueue::refuse(const Call& call) const {
   if (reduces(call.collective) && !gpu_.computes(call.type))
     return Error{Code::invalid_usage, fmt::format("{}: this GPU has no arithmetic of {}", name(call.collective), name(call.type))};
-  return stream_->refuse(user);
+  return {};
 }
 
 HandOff DeviceQueue::fitting(const DeviceSteps& steps) const {
   if (!gpu_.streams_wait()) return HandOff::stays;
-  size_t operations = 2 + 2 * steps.steps.size();
+  size_t operations = 3 + 2 * steps.steps.size();
   for (const DeviceKernel& kernel : steps.kernels) operations += kernel.args.count != 0 ? 1 : 0;
   return operations <= most_operations ? HandOff::gates : HandOff::stays;
 }
 
-Result<Tickets> DeviceQueue::enqueue(const Call& call, const DeviceSteps& steps, HandOff hand_off, void* user) {
-  const Tickets tickets{next_, next_ + steps.kernels.size(), hand_off};
+Result<Tickets> DeviceQueue::enqueue(const Call& call, const DeviceSteps& steps, HandOff hand_off, void* user, bool announced) {
+  const Tickets tickets{next_, next_ + steps.kernels.size(), hand_off, false};
   GYRE_TRY(stream_->follow(user));
-  GYRE_TRY(hand_off == HandOff::gates ? wait_and_run(steps, tickets.first) : stay(stay_kernel_of(call, steps), tickets));
+  if (hand_off == HandOff::gates) {
+    if (announced) GYRE_TRY(stay(kernels::stay_kernel_of(DataType::uint8, ReduceOp::sum), {}, true));
+    GYRE_TRY(wait_and_run(steps, tickets.first));
+  } else {
+    GYRE_TRY(stay(stay_kernel_of(call, steps), tickets, announced));
+  }
   GYRE_TRY(stream_->lead(user));
   next_ = tickets.end;
   return tickets;
@@ -85,7 +95,7 @@ Status DeviceQueue::wait_and_run(const DeviceSteps& steps, uint64_t first) {
   uint32_t k = 0;
   for (const DeviceStep& step : steps.steps) {
     const uint64_t end = first + step.kernels_end;
-    GYRE_TRY(stream_->wait(&shared_->gate, end));
+    GYRE_TRY(stream_->wait(&shared_->lane.gate, end));
     for (; k < step.kernels_end; ++k) {
       const DeviceKernel& kernel = steps.kernels[k];
       if (kernel.args.count == 0) continue;
@@ -96,30 +106,42 @@ Status DeviceQueue::wait_and_run(const DeviceSteps& steps, uint64_t first) {
   return {};
 }
 
-Status DeviceQueue::stay(kernels::StayKernel kernel, const Tickets& tickets) {
-  return stream_->launch(kernel, {shared_->items, ring, &shared_->gate, shared_->block_ended, tickets.first, tickets.end}, blocks_);
+Status DeviceQueue::stay(kernels::StayKernel kernel, const Tickets& tickets, bool announced) {
+  StayLane& lane = shared_->lane;
+  return stream_->launch(
+      kernel,
+      {lane.items, StayLane::ring, &lane.gate, lane.block_ended, tickets.first, tickets.end, announced ? &replays_->door() : nullptr},
+      blocks_);
+}
+
+Status DeviceQueue::capture(const Call& call, const DeviceSteps& steps, const DeviceReplays::Place& place, std::shared_ptr<void> holder,
+                            void* user) {
+  StayLane& lane = replays_->lane();
+  return stream_->capture(
+      user, stay_kernel_of(call, steps),
+      {lane.items, StayLane::ring, &lane.gate, lane.block_ended, 0, steps.kernels.size(), &replays_->door(), place.slot, place.id}, blocks_,
+      std::move(holder));
 }
 
 bool DeviceQueue::prepare(const Call& call, const Tickets& tickets, const DeviceKernel& kernel, uint64_t ticket) {
   if (tickets.hand_off == HandOff::gates) return true;
-  if (ticket - ended(tickets) >= ring) return false;
-  shared_->items[ticket % ring] = item_of(call, kernel, ticket);
+  if (ticket - ended(tickets) >= StayLane::ring) return false;
+  lane(tickets).items[ticket % StayLane::ring] = item_of(call, kernel, ticket);
   return true;
 }
 
-void DeviceQueue::open(uint64_t ticket) { kernels::store_release(&shared_->gate, ticket); }
+void DeviceQueue::open(const Tickets& tickets, uint64_t ticket) { kernels::store_release(&lane(tickets).gate, ticket); }
 
 uint64_t DeviceQueue::ended(const Tickets& tickets) const {
-  uint64_t ended = tickets.end;
-  if (tickets.hand_off == HandOff::gates) {
-    ended = kernels::load_acquire(&shared_->ended);
-  } else {
-    for (unsigned block = 0; block < blocks_; ++block) ended = std::min(ended, kernels::load_acquire(&shared_->block_ended[block].value));
-  }
+  const uint64_t ended = tickets.hand_off == HandOff::gates ? kernels::load_acquire(&shared_->ended) : lane(tickets).ended(blocks_);
   return std::clamp(ended, tickets.first, tickets.end);
 }
 
 // A kernel that stays does what it was told before, and then finds nothing more.
-void DeviceQueue::let_go() { open(kernels::all_tickets); }
+void DeviceQueue::let_go(kernels::ReplayDoor::State state) {
+  open({}, kernels::all_tickets);
+  if (let_go_.exchange(true)) return;
+  replays_->close(state);
+}
 
 }  // namespace gyre::engine

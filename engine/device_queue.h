@@ -2,9 +2,11 @@
 // all collectives: their tickets. The host opens the gate for them in that order; the GPU says up to where they have ended. So no call into
 // CUDA is needed while a collective is on its way, and one communicator's gate never has to be closed again.
 #pragma once
+#include <atomic>
 #include <memory>
 #include <optional>
 
+#include "engine/device_replays.h"
 #include "engine/device_steps.h"
 #include "kernels/gpu.h"
 
@@ -21,6 +23,7 @@ enum class HandOff : uint8_t {
 struct Tickets {
   uint64_t first = 0, end = 0;
   HandOff hand_off = HandOff::gates;
+  bool replay = false;  ///< of a kernel in a graph: counted by themselves
 };
 
 class DeviceQueue {
@@ -37,47 +40,52 @@ class DeviceQueue {
 
   /// Gates where the stream has them and holds so many, else a kernel that stays.
   HandOff fitting(const DeviceSteps&) const;
-  /// Error: such a call can't be given to this stream of the user's, and has not been.
-  Status refuse(const Call&, void* user);
+  /// Error: this GPU has no such kernels.
+  Status refuse(const Call&) const;
   /// Gives the stream a collective's kernels, between what `user`, a stream, has been given so far and what it will be. Called by one
-  /// thread at a time.
-  Result<Tickets> enqueue(const Call&, const DeviceSteps&, HandOff, void* user);
+  /// thread at a time. `announced`: replays() is told when it begins, by 0.
+  Result<Tickets> enqueue(const Call&, const DeviceSteps&, HandOff, void* user, bool announced);
+  /// As kernels::Stream::capture_of().
+  Result<uint64_t> capture_of(void* user) { return stream_->capture_of(user); }
+  /// Adds the collective's kernel, one that stays, to the graph that `user` is captured in.
+  Status capture(const Call&, const DeviceSteps&, const DeviceReplays::Place&, std::shared_ptr<void> holder, void* user);
+  DeviceReplays& replays() { return *replays_; }
 
   // By whoever moves the collective.
   /// Whether that kernel can be told to go: of kernels that stay, so many fit the ring. And tells it what to do; open() lets it go.
   bool prepare(const Call&, const Tickets&, const DeviceKernel&, uint64_t ticket);
   /// Lets kernels with lower tickets go.
-  void open(uint64_t ticket);
+  void open(const Tickets&, uint64_t ticket);
   /// All kernels of the collective with lower tickets have ended.
   uint64_t ended(const Tickets&) const;
   /// Lets all go that wait, now and later: what no longer matters is computed, of whatever others are writing, or nothing. Not while a
   /// collective is moved, nor before another is.
-  void let_go();
-  /// Of the stream: as kernels::Stream::done(), from any thread.
-  Result<bool> done() { return stream_->done(); }
+  void let_go(kernels::ReplayDoor::State state = kernels::ReplayDoor::let_go);
+  /// As kernels::Stream::done(), from any thread, also of what graphs do with this communicator's memory.
+  Result<bool> done() { return GYRE_TRY(stream_->done()) && replays_->all_left(); }
 
  private:
-  static constexpr size_t ring = 1024;
-  static constexpr unsigned most_blocks = 8;  // what a network brings keeps no more busy
+  static constexpr unsigned most_blocks = kernels::most_stay_blocks;  // what a network brings keeps no more busy
 
   DeviceQueue(kernels::Gpu&, bool fast);
   Status wait_and_run(const DeviceSteps&, uint64_t first);
-  Status stay(kernels::StayKernel, const Tickets&);
+  Status stay(kernels::StayKernel, const Tickets&, bool announced);
+  StayLane& lane(const Tickets& tickets) const { return tickets.replay ? replays_->lane() : shared_->lane; }
 
   /// Of pinned memory.
   struct Shared {
-    alignas(128) uint64_t gate;
     alignas(128) uint64_t ended;  // by gates
-    kernels::BlockFlag block_ended[most_blocks];
-    kernels::StayItem items[ring];
+    StayLane lane;
   };
   kernels::Gpu& gpu_;
   unsigned blocks_;       // of a kernel that stays
   unsigned step_blocks_;  // of another, at most
   kernels::GpuMemory memory_;
   Shared* shared_ = nullptr;
+  std::shared_ptr<DeviceReplays> replays_;
   std::unique_ptr<kernels::Stream> stream_;
   uint64_t next_ = 0;  // ticket
+  std::atomic<bool> let_go_{false};
 };
 
 }  // namespace gyre::engine

@@ -16,6 +16,14 @@ DeviceRun::DeviceRun(std::unique_ptr<const DeviceProgram> program, std::vector<s
   }
 }
 
+void DeviceRun::again(const Tickets& tickets, uint64_t word) {
+  tickets_ = tickets;
+  call_.word = word;
+  for (const uint32_t connection : used_) links_[connection]->again(word);
+  opened_ = ended_ = steps_ended_ = 0;
+  stranger_ = -1;
+}
+
 Work::Moved DeviceRun::move() {
   bool any = note_ended();
   for (const uint32_t connection : used_) {
@@ -55,7 +63,7 @@ bool DeviceRun::open() {
     ++opened_;
   }
   if (opened_ == before) return false;
-  queue_.open(tickets_.first + opened_);
+  queue_.open(tickets_, tickets_.first + opened_);
   return true;
 }
 

@@ -25,6 +25,9 @@ class DeviceRun final : public Work {
   DeviceRun(std::unique_ptr<const DeviceProgram>, std::vector<std::unique_ptr<DeviceLink>> links, const Identity&, DeviceQueue&,
             const Tickets&, TimeLimit);
 
+  /// Runs it once more, after it has ended: for a replay, whose messages carry this word.
+  void again(const Tickets&, uint64_t word);
+
   Moved move() override;
   Rank stranger() const override { return stranger_; }
   TimeLimit limit() const override { return limit_; }

@@ -17,7 +17,9 @@ class CudaStream final : public Stream {
       cudaStreamSynchronize(stream_);
       cudaStreamDestroy(stream_);
     }
-    if (event_ != nullptr) cudaEventDestroy(event_);
+    for (const cudaEvent_t event : {event_, captured_}) {
+      if (event != nullptr) cudaEventDestroy(event);
+    }
   }
 
   Status open() {
@@ -25,6 +27,8 @@ class CudaStream final : public Stream {
     int least = 0, highest = 0;
     GYRE_TRY(said("cudaDeviceGetStreamPriorityRange", cudaDeviceGetStreamPriorityRange(&least, &highest)));
     GYRE_TRY(said("cudaStreamCreateWithPriority", cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, highest)));
+    GYRE_TRY(said("cudaEventCreateWithFlags", cudaEventCreateWithFlags(&captured_, cudaEventDisableTiming)));
+    priority_ = highest;
     return said("cudaEventCreateWithFlags", cudaEventCreateWithFlags(&event_, cudaEventDisableTiming));
   }
 
@@ -52,13 +56,30 @@ class CudaStream final : public Stream {
     return false;
   }
 
-  // What is captured is not run now, and the plan's flags are not made to be run again.
-  Status refuse(void* user) override {
+  Result<uint64_t> capture_of(void* user) override {
     const On on(place_);
-    cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
-    GYRE_TRY(said("cudaStreamIsCapturing", cudaStreamIsCapturing(static_cast<cudaStream_t>(user), &capture)));
-    if (capture == cudaStreamCaptureStatusNone) return {};
-    return Error{Code::invalid_usage, "a collective of gyre's can't be captured in a CUDA graph yet"};
+    return GYRE_TRY(capture_info(user)).id;
+  }
+  // On the user's stream itself: one of this's would be in the capture, and of no other use, until that ends.
+  Status capture(void* user, StayKernel kernel, const StayArgs& args, unsigned blocks, std::shared_ptr<void> kept) override {
+    const On on(place_);
+    auto* const stream = static_cast<cudaStream_t>(user);
+    const Capture capture = GYRE_TRY(capture_info(user));
+    if (capture.id == 0) return Error{Code::invalid_usage, "the capture of a CUDA graph has ended"};
+    GYRE_TRY(keep(capture.graph, std::move(kept)));
+    if (capture.id == last_capture_) GYRE_TRY(said("cudaStreamWaitEvent", cudaStreamWaitEvent(stream, captured_, 0)));
+    StayArgs own = args;
+    void* list[] = {&own};
+    cudaLaunchAttribute urgent{};
+    urgent.id = cudaLaunchAttributePriority;
+    urgent.val.priority = priority_;
+    cudaLaunchConfig_t how{};
+    how.gridDim = dim3(blocks), how.blockDim = dim3(step_threads), how.stream = stream, how.attrs = &urgent, how.numAttrs = 1;
+    GYRE_TRY(said("cudaLaunchKernelExC", cudaLaunchKernelExC(&how, reinterpret_cast<const void*>(kernel), list)));
+    last_capture_ = 0;
+    GYRE_TRY(said("cudaEventRecord", cudaEventRecord(captured_, stream)));
+    last_capture_ = capture.id;
+    return {};
   }
   Status follow(void* user) override { return order(static_cast<cudaStream_t>(user), stream_); }
   Status lead(void* user) override { return order(stream_, static_cast<cudaStream_t>(user)); }
@@ -70,6 +91,35 @@ class CudaStream final : public Stream {
     void* list[] = {&args};
     return said("cudaLaunchKernel", cudaLaunchKernel(kernel, dim3(blocks), dim3(step_threads), list, 0, stream_));
   }
+  struct Capture {
+    uint64_t id = 0;  // none
+    cudaGraph_t graph = nullptr;
+  };
+  static Result<Capture> capture_info(void* user) {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    unsigned long long id = 0;
+    cudaGraph_t graph = nullptr;
+#if CUDART_VERSION >= 13000
+    const cudaError_t error = cudaStreamGetCaptureInfo(static_cast<cudaStream_t>(user), &status, &id, &graph);
+#else
+    const cudaError_t error = cudaStreamGetCaptureInfo_v2(static_cast<cudaStream_t>(user), &status, &id, &graph);
+#endif
+    GYRE_TRY(said("cudaStreamGetCaptureInfo", error));
+    if (status == cudaStreamCaptureStatusInvalidated)
+      return Error{Code::invalid_usage, "the stream's capture in a CUDA graph was invalidated by an earlier call"};
+    return status == cudaStreamCaptureStatusActive ? Capture{id, graph} : Capture{};
+  }
+  // Who lets go makes no call into CUDA, which must not come from there.
+  static Status keep(cudaGraph_t graph, std::shared_ptr<void> kept) {
+    auto own = std::make_unique<std::shared_ptr<void>>(std::move(kept));
+    cudaUserObject_t object = nullptr;
+    const auto let_go = [](void* held) { delete static_cast<std::shared_ptr<void>*>(held); };
+    GYRE_TRY(said("cudaUserObjectCreate", cudaUserObjectCreate(&object, own.get(), let_go, 1, cudaUserObjectNoDestructorSync)));
+    own.release();  // NOLINT(bugprone-unused-return-value): the object has it
+    const Status kept_by_graph = said("cudaGraphRetainUserObject", cudaGraphRetainUserObject(graph, object, 1, cudaGraphUserObjectMove));
+    if (!kept_by_graph) cudaUserObjectRelease(object, 1);
+    return kept_by_graph;
+  }
   // The event may be recorded anew as soon as it is waited for.
   Status order(cudaStream_t first, cudaStream_t then) {
     const On on(place_);
@@ -80,6 +130,10 @@ class CudaStream final : public Stream {
   const Place& place_;
   cudaStream_t stream_ = nullptr;
   cudaEvent_t event_ = nullptr;
+  // Of what was captured last, and in which graph.
+  cudaEvent_t captured_ = nullptr;
+  uint64_t last_capture_ = 0;
+  int priority_ = 0;
 };
 
 class CudaGpu final : public Gpu {

@@ -59,11 +59,16 @@ class Place {
   std::map<std::string, std::byte*, std::less<>> reached_;  ///< of other processes, by handle
 };
 
-/// Calls of this thread go there meanwhile; what it had before is as it was, be it nothing.
+/// Calls of this thread go there meanwhile; what it had before is as it was, be it nothing. They spoil no capture of a graph that any
+/// thread of the program makes: what is asked and taken here has nothing to do with its streams.
 class On {
  public:
-  explicit On(const Place& place) : place_(place) { place_.driver.push(place_.context); }
+  explicit On(const Place& place) : place_(place) {
+    place_.driver.push(place_.context);
+    cudaThreadExchangeStreamCaptureMode(&mode_);
+  }
   ~On() {
+    cudaThreadExchangeStreamCaptureMode(&mode_);
     CUcontext ours = nullptr;
     place_.driver.pop(&ours);
   }
@@ -72,6 +77,7 @@ class On {
 
  private:
   const Place& place_;
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;  // the other one of the two meanwhile
 };
 
 }  // namespace gyre::kernels

@@ -42,8 +42,11 @@ class Stream {
   virtual Status launch(StayKernel, const StayArgs&, unsigned blocks) = 0;
   /// All that was given has been done. Error: the GPU has failed, and nothing more will be. From any thread.
   virtual Result<bool> done() = 0;
-  /// Error: `user` can't be followed or led; nothing was done.
-  virtual Status refuse(void* /*user*/) { return {}; }
+  /// The graph that `user` is being captured in, by number; 0: none. Error: `user` can't be followed or led.
+  virtual Result<uint64_t> capture_of(void* user) = 0;
+  /// Adds a kernel to that graph, behind what `user` was given so far and what this has added to the same graph. `kept` is held as long
+  /// as the graph, or what is made of it, lives or runs, and let go by any thread.
+  virtual Status capture(void* user, StayKernel, const StayArgs&, unsigned blocks, std::shared_ptr<void> kept) = 0;
   /// What comes from now on begins after all that was given to `user` (a cudaStream_t), and
   virtual Status follow(void* user) = 0;
   /// what is given to `user` from now on begins after all that was given to this.

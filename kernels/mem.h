@@ -84,6 +84,41 @@ GYRE_DEVICE void store_release(uint64_t* flag, uint64_t value) {  // NOLINT(read
 #endif
 }
 
+// What this GPU's threads change together, and nobody else: what was there before.
+GYRE_DEVICE uint64_t add_to(uint64_t* number, uint64_t more) {  // NOLINT(readability-non-const-parameter): it is written to
+#if defined(__CUDA_ARCH__)
+  uint64_t before = 0;
+  asm volatile("atom.acq_rel.gpu.global.add.u64 %0, [%1], %2;"
+               : "=l"(before)
+               : "l"(__cvta_generic_to_global(number)), "l"(more)
+               : "memory");
+  return before;
+#else
+  return __atomic_fetch_add(number, more, __ATOMIC_ACQ_REL);
+#endif
+}
+GYRE_DEVICE uint64_t or_into(uint64_t* bits, uint64_t more) {  // NOLINT(readability-non-const-parameter): it is written to
+#if defined(__CUDA_ARCH__)
+  uint64_t before = 0;
+  asm volatile("atom.acq_rel.gpu.global.or.b64 %0, [%1], %2;" : "=l"(before) : "l"(__cvta_generic_to_global(bits)), "l"(more) : "memory");
+  return before;
+#else
+  return __atomic_fetch_or(bits, more, __ATOMIC_ACQ_REL);
+#endif
+}
+
+/// On a host: notes that a kernel has failed, which goes on; defined by whoever runs kernels there.
+void note_failure();
+
+/// Ends all that the process has on the GPU, with an error.
+GYRE_DEVICE void fail_kernel() {
+#if defined(__CUDA_ARCH__)
+  asm volatile("trap;");
+#else
+  note_failure();
+#endif
+}
+
 /// Lets a kernel's other threads run; defined by whoever runs kernels on a host.
 void let_others_run();
 

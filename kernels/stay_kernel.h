@@ -28,22 +28,61 @@ GYRE_DEVICE void do_reduce(const StepArgs& step, Team team) {
     reduce_copy<R, 2, 1, stay_packs>(step, team);
 }
 
+GYRE_DEVICE void say_begun(ReplayDoor* door, uint64_t id) {
+  const uint64_t number = add_to(&door->starts_made, 1);
+  ReplayDoor::Start* const start = &door->starts[number % ReplayDoor::ring];
+  start->id = id;
+  store_release(&start->number, number + 1);
+}
+
+/// By one thread of a block.
+GYRE_DEVICE void begin_replay(const StayArgs& args, unsigned block) {
+  ReplaySlot* const slot = args.slot;
+  uint64_t turn = or_into(&slot->turns[block], 1);
+  for (; turn % 2 != 0; turn = or_into(&slot->turns[block], 1)) relax();
+  const uint64_t launch = turn / 2 + 1;
+  if (block == 0) say_begun(args.door, args.id);
+  const auto waits = [&] { return static_cast<int64_t>(load_acquire(&slot->assigned) - launch) < 0; };
+  uint64_t state = ReplayDoor::open;
+  while (waits() && state == ReplayDoor::open) {
+    relax();
+    state = load_acquire(&args.door->state);
+  }
+  const bool goes = !waits();
+  if (!goes && state == ReplayDoor::ended) fail_kernel();
+  store_release(&slot->granted[block], goes ? load_acquire(&slot->first) : ReplaySlot::nothing);
+}
+
+GYRE_DEVICE void end_replay(ReplaySlot* slot, unsigned block) { store_release(&slot->turns[block], load_acquire(&slot->turns[block]) + 1); }
+
 /// Each block waits for itself, and says for itself how far it is: blocks never wait for each other. Who opens the gate sees to it that an
 /// item does not begin before those are ended of which it reads or overwrites something. `work`: called with an item and a team.
 template <class Work>
 GYRE_DEVICE void do_items(const StayArgs& args, const Work& work) {
   const Team team{size_t{blockIdx.x} * blockDim.x + threadIdx.x, size_t{gridDim.x} * blockDim.x};
-  for (uint64_t ticket = args.first; ticket < args.end; ++ticket) {
+  uint64_t first = args.first, end = args.end;
+  if (args.slot != nullptr) {
+    if (threadIdx.x == 0) begin_replay(args, blockIdx.x);
+    __syncthreads();
+    first = load_acquire(&args.slot->granted[blockIdx.x]);
+    end = first != ReplaySlot::nothing ? first + args.end : first;
+  } else if (args.door != nullptr && threadIdx.x == 0 && blockIdx.x == 0) {
+    say_begun(args.door, args.id);
+  }
+  for (uint64_t ticket = first; ticket < end; ++ticket) {
     if (threadIdx.x == 0) {
       while (load_acquire(args.gate) <= ticket) relax();
     }
     __syncthreads();
     const StayItem item = args.items[ticket & (args.ring - 1)];  // written before the gate opened, so all threads read the same
-    if (item.ticket != ticket) return;
+    if (item.ticket != ticket) break;
     work(item, team);
     __syncthreads();
     if (threadIdx.x == 0) store_release(&args.ended[blockIdx.x].value, ticket + 1);
   }
+  if (args.slot == nullptr) return;
+  __syncthreads();  // all have read what was granted
+  if (threadIdx.x == 0) end_replay(args.slot, blockIdx.x);
 }
 
 template <class R, class Bits, bool multiplies>

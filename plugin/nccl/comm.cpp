@@ -135,7 +135,8 @@ void Comm::interrupt() {
 void Comm::abort() {
   const std::lock_guard lock(mutex_);
   aborted_ = true;
-  if (busy_ || (on_gpu_ != nullptr && !on_gpu_->idle())) interrupt_made();
+  // What graphs launch later is let go then, as what is under way; else it would be an error of the GPU.
+  if (busy_ || (on_gpu_ != nullptr && (!on_gpu_->idle() || on_gpu_->in_graphs()))) interrupt_made();
 }
 
 ncclComm_t handle(Shared comm) {

@@ -24,6 +24,7 @@ class DeviceOnGpu final : public OnGpu {
   Status status() override { return device_->status(); }
   Status finish() override { return device_->finish(); }
   bool idle() override { return device_->idle(); }
+  bool in_graphs() override { return device_->in_graphs(); }
   void abort(std::string_view why) override { device_->abort(why); }
 
  private:

@@ -52,9 +52,9 @@ Status begin_calls(const std::vector<Shared>& comms, bool in_background) {
 
 // `run` does the work, never throws, and tells each communicator what came of its part.
 template <class Work>
-Result<ncclResult_t> launch(const std::vector<Work>& work) {
+Result<ncclResult_t> launch(const std::vector<Work>& work, bool at_once = false) {
   const std::vector<Shared> comms = comms_of(work);
-  const bool blocking = GYRE_TRY(all_block(comms));
+  const bool blocking = GYRE_TRY(all_block(comms)) || at_once;
   GYRE_TRY(begin_calls(comms, !blocking));
   if (blocking) return run(work);
   try {
@@ -67,9 +67,25 @@ Result<ncclResult_t> launch(const std::vector<Work>& work) {
   return ncclInProgress;
 }
 
+bool is_nothing(const Operation& operation) { return operation.call && operation.call->count == 0; }
+
+// What is captured is run later, by the GPU's own doing.
+Status refuse_capture(const Operation& operation) {
+  if (!operation.call)
+    return Error{Code::invalid_usage,
+                 "a send or receive can't be captured in a CUDA graph: gyre carries it by the host, when it is called"};
+  if (!operation.on_gpu)
+    return Error{Code::invalid_usage, "a collective on memory of the host can't be captured in a CUDA graph: it is run when it is called"};
+  if (operation.scalar_at != nullptr)
+    return Error{Code::invalid_usage,
+                 "a pre-multiplied sum whose scalar is read from memory can't be captured in a CUDA graph: make it with "
+                 "ncclScalarHostImmediate"};
+  return {};
+}
+
 // A collective on GPU memory waits in its stream; its scalar is read now.
 Status make_ready(Operation& operation) {
-  if (cuda::captures(operation.stream)) return Error{Code::invalid_usage, "gyre can't be captured in a CUDA graph yet"};
+  if (operation.captured) return refuse_capture(operation);
   if (operation.on_gpu && operation.call && operation.scalar_at == nullptr) return {};
   GYRE_TRY(cuda::wait_for(operation.stream));
   if (!operation.on_gpu || operation.scalar_at == nullptr) return {};
@@ -81,8 +97,13 @@ Status make_ready(Operation& operation) {
 }
 
 Result<ncclResult_t> launch_operations(std::vector<Operation> operations) {
+  for (Operation& operation : operations) operation.captured = cuda::captures(operation.stream);
+  std::erase_if(operations, [](const Operation& operation) { return operation.captured && is_nothing(operation); });
+  if (operations.empty()) return ncclSuccess;
   for (Operation& operation : operations) GYRE_TRY(make_ready(operation));
-  return launch(operations);
+  // A capture may end as soon as this returns.
+  return launch(operations,
+                std::any_of(operations.begin(), operations.end(), [](const Operation& operation) { return operation.captured; }));
 }
 
 // Of the outermost end; empty: an inner one.

@@ -23,6 +23,7 @@ class OnGpu {
   virtual Status status() = 0;
   virtual Status finish() = 0;
   virtual bool idle() = 0;
+  virtual bool in_graphs() = 0;
   virtual void abort(std::string_view why) = 0;
 };
 

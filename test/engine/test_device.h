@@ -9,6 +9,19 @@
 
 namespace gyre::test {
 
+class TestStream;
+
+/// A CUDA graph, which ends with this, when it does not run any more.
+class TestGraph {
+ public:
+  TestGraph() = default;
+  TestGraph(const TestGraph&) = delete;
+  TestGraph& operator=(const TestGraph&) = delete;
+  virtual ~TestGraph() = default;
+
+  virtual void launch(TestStream&) = 0;
+};
+
 /// A stream of the user's.
 class TestStream {
  public:
@@ -21,6 +34,9 @@ class TestStream {
   /// Calls it on the host, in order.
   virtual void add(std::function<void()>) = 0;
   virtual void copy(void* to, const void* from, size_t bytes) = 0;
+  // What it is given from the one to the other is captured in a graph.
+  virtual void begin_capture() = 0;
+  virtual std::unique_ptr<TestGraph> end_capture() = 0;
   /// All that was given has been done; false: not within that time.
   virtual bool done_within(std::chrono::milliseconds) = 0;
 };

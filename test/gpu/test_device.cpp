@@ -11,6 +11,20 @@
 namespace gyre::test {
 namespace {
 
+class Graph final : public TestGraph {
+ public:
+  explicit Graph(cudaGraph_t graph) : graph_(graph) { must(cudaGraphInstantiate(&instance_, graph, 0)); }
+  ~Graph() override {
+    cudaGraphExecDestroy(instance_);
+    cudaGraphDestroy(graph_);
+  }
+  void launch(TestStream& on) override { must(cudaGraphLaunch(instance_, static_cast<cudaStream_t>(on.handle()))); }
+
+ private:
+  cudaGraph_t graph_;
+  cudaGraphExec_t instance_ = nullptr;
+};
+
 class Stream final : public TestStream {
  public:
   Stream() { must(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)); }
@@ -28,6 +42,13 @@ class Stream final : public TestStream {
         kept));
   }
   void copy(void* to, const void* from, size_t bytes) override { must(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_)); }
+  // As PyTorch has it where other threads call CUDA meanwhile.
+  void begin_capture() override { must(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal)); }
+  std::unique_ptr<TestGraph> end_capture() override {
+    cudaGraph_t graph = nullptr;
+    must(cudaStreamEndCapture(stream_, &graph));
+    return std::make_unique<Graph>(graph);
+  }
   bool done_within(std::chrono::milliseconds limit) override {
     const auto until = std::chrono::steady_clock::now() + limit;
     for (;;) {

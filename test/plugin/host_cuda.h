@@ -14,6 +14,9 @@ class HostCudaStream {
  public:
   operator cudaStream_t() { return reinterpret_cast<cudaStream_t>(&stream_); }
   void add(std::function<void()> next) { stream_.add(std::move(next)); }
+  void begin_capture() { stream_.begin_capture(); }
+  std::shared_ptr<simt::HostGraph> end_capture() { return stream_.end_capture(); }
+  void launch(const std::shared_ptr<simt::HostGraph>& graph) { simt::HostGraph::launch(graph, stream_); }
   bool done() { return stream_.done_within(std::chrono::seconds(60)); }
 
  private:

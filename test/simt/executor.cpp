@@ -2,6 +2,8 @@
 
 #include <sched.h>
 
+#include <atomic>
+
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -259,4 +261,9 @@ void let_others_run() {
 
 }  // namespace gyre::simt
 
+namespace {
+std::atomic<int> failures{0};
+}
+int gyre::simt::failed_kernels() { return failures; }
+void gyre::kernels::note_failure() { ++failures; }
 void gyre::kernels::let_others_run() { gyre::simt::let_others_run(); }

@@ -39,4 +39,7 @@ void barrier();
 /// The block's other threads go on first, and so do other OS threads.
 void let_others_run();
 
+/// So many threads of kernels have ended all that the process has on a GPU (fail_kernel(), kernels/mem.h).
+int failed_kernels();
+
 }  // namespace gyre::simt

@@ -113,9 +113,10 @@ void HostStream::serve() {
   for (;;) {
     changed_.wait(lock, [this] { return over_ || !given_.empty(); });
     if (given_.empty()) return;
-    const std::function<void()> next = given_.front();
+    std::function<void()> next = std::move(given_.front());  // which stays until that is done
     lock.unlock();
     next();
+    next = nullptr;
     lock.lock();
     given_.pop_front();
     changed_.notify_all();
@@ -124,6 +125,7 @@ void HostStream::serve() {
 
 void HostStream::add(std::function<void()> next) {
   std::unique_lock lock(mutex_);
+  if (captured_ != nullptr) return captured_->add(std::move(next));
   changed_.wait(lock, [this] { return given_.size() < capacity_; });
   given_.push_back(std::move(next));
   changed_.notify_all();
@@ -161,6 +163,44 @@ Status HostStream::launch(kernels::StepKernel kernel, const kernels::StepArgs& a
 Status HostStream::launch(kernels::StayKernel kernel, const kernels::StayArgs& args, unsigned blocks) {
   add([=, grid = Grid{blocks, grid_.threads, grid_.seed}] { simt::launch(grid, [&] { kernel(args); }); });
   return {};
+}
+
+void HostStream::begin_capture() {
+  static std::atomic<uint64_t> graphs{0};
+  const std::lock_guard lock(mutex_);
+  captured_ = std::make_shared<HostGraph>(++graphs);
+}
+
+std::shared_ptr<HostGraph> HostStream::end_capture() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(captured_, nullptr);
+}
+
+bool HostStream::is_captured() {
+  const std::lock_guard lock(mutex_);
+  return captured_ != nullptr;
+}
+
+void HostGraph::launch(const std::shared_ptr<HostGraph>& graph, HostStream& on) {
+  for (size_t i = 0; i < graph->all_.size(); ++i) on.add([graph, i] { graph->all_[i](); });
+}
+
+Result<uint64_t> HostStream::capture_of(void* user) {
+  if (user == nullptr) return 0;
+  auto& stream = *static_cast<HostStream*>(user);
+  const std::lock_guard lock(stream.mutex_);
+  return stream.captured_ != nullptr ? stream.captured_->number() : 0;
+}
+
+Status HostStream::capture(void* user, kernels::StayKernel kernel, const kernels::StayArgs& args, unsigned blocks,
+                           std::shared_ptr<void> kept) {
+  auto& stream = *static_cast<HostStream*>(user);
+  {
+    const std::lock_guard lock(stream.mutex_);
+    if (stream.captured_ == nullptr) return Error{Code::invalid_usage, "the capture of a CUDA graph has ended"};
+    stream.captured_->keep(std::move(kept));
+  }
+  return stream.launch(kernel, args, blocks);
 }
 
 Status HostStream::follow(void* user) {

@@ -5,14 +5,34 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include "kernels/gpu.h"
 #include "test/simt/executor.h"
 #include "test/simt/fiber.h"
 
 namespace gyre::simt {
+
+class HostStream;
+
+/// What streams were given while they were captured. It ends when nobody holds it and nothing of it is to be run any more.
+class HostGraph {
+ public:
+  explicit HostGraph(uint64_t number) : number_(number) {}
+  uint64_t number() const { return number_; }
+  void add(std::function<void()> next) { all_.push_back(std::move(next)); }
+  void keep(std::shared_ptr<void> kept) { kept_.push_back(std::move(kept)); }
+  /// All of it, after what the stream was given before.
+  static void launch(const std::shared_ptr<HostGraph>&, HostStream&);
+
+ private:
+  uint64_t number_;
+  std::vector<std::function<void()>> all_;
+  std::vector<std::shared_ptr<void>> kept_;
+};
 
 class HostStream final : public kernels::Stream {
  public:
@@ -24,11 +44,18 @@ class HostStream final : public kernels::Stream {
   Status launch(kernels::StepKernel, const kernels::StepArgs&, unsigned blocks) override;
   Status launch(kernels::StayKernel, const kernels::StayArgs&, unsigned blocks) override;
   Result<bool> done() override { return done_within({}); }
+  Result<uint64_t> capture_of(void* user) override;
+  Status capture(void* user, kernels::StayKernel, const kernels::StayArgs&, unsigned blocks, std::shared_ptr<void> kept) override;
   Status follow(void* user) override;
   Status lead(void* user) override;
 
   /// Anything else, in order.
   void add(std::function<void()>);
+  // From the one to the other nothing that is given is done.
+  void begin_capture();
+  std::shared_ptr<HostGraph> end_capture();
+  bool is_captured();
+
   /// All that was given has been done; false: not within that time.
   bool done_within(std::chrono::milliseconds);
 
@@ -40,6 +67,7 @@ class HostStream final : public kernels::Stream {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> given_;  // the first is being done
+  std::shared_ptr<HostGraph> captured_;      // null: it is not captured
   bool over_ = false;
   bool let_go_ = false;  // the last flag was opened for good; of thread_
   std::thread thread_;

@@ -1,6 +1,7 @@
 #include "test/engine/test_device.h"
 
 #include <cstring>
+#include <utility>
 
 #include "test/simt/gpu.h"
 
@@ -8,6 +9,15 @@ namespace gyre::test {
 namespace {
 
 constexpr simt::Grid grid{2, 32, 0};
+
+class Graph final : public TestGraph {
+ public:
+  explicit Graph(std::shared_ptr<simt::HostGraph> graph) : graph_(std::move(graph)) {}
+  void launch(TestStream& on) override { simt::HostGraph::launch(graph_, *static_cast<simt::HostStream*>(on.handle())); }
+
+ private:
+  std::shared_ptr<simt::HostGraph> graph_;
+};
 
 class Stream final : public TestStream {
  public:
@@ -18,6 +28,8 @@ class Stream final : public TestStream {
       if (bytes != 0) std::memcpy(to, from, bytes);
     });
   }
+  void begin_capture() override { stream_.begin_capture(); }
+  std::unique_ptr<TestGraph> end_capture() override { return std::make_unique<Graph>(stream_.end_capture()); }
   bool done_within(std::chrono::milliseconds limit) override { return stream_.done_within(limit); }
 
  private:

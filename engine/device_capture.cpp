@@ -1,0 +1,123 @@
+// Collectives in CUDA graphs. A captured one is a kernel that stays, for whichever replay: it says when it begins, and the thread that
+// moves what is under way then assigns it tickets of its own and runs the call once more (kernels/stay.h). So nothing in a graph differs
+// from replay to replay, and nothing has to be reset. What the GPU begins is the order of all, since a graph's launch is no call of ours:
+// while graphs hold collectives the others say that they begin, too, and wait for that. Ranks must begin in the same order, as in NCCL, by
+// which streams they use; those that do not find out by the words of their messages, before anything is touched.
+#include <fmt/format.h>
+
+#include "base/log.h"
+#include "engine/device_communicator.h"
+
+namespace gyre::engine {
+
+bool DeviceCommunicator::in_graphs() {
+  const auto lock = turn();
+  return !graphs_.empty() || !waiting_.empty();
+}
+
+// What is refused here has not been called, and the next call may do. Nobody waits for a graph that was not made, so that what goes wrong
+// concerns this rank only.
+Status DeviceCommunicator::capture(const Call& call, const void* input, void* output, void* user, uint64_t graph) {
+  const auto place = GYRE_TRY(take_place());
+  auto operation = prepare(call, input, output);
+  auto program = operation ? this->program(*operation) : Result<std::unique_ptr<DeviceProgram>>(operation.error());
+  const bool runs = program && !(*program)->steps.kernels.empty();
+  if (!runs) {  // nothing to be done on this rank, also by messages
+    const auto lock = turn();
+    queue_->replays().give_back(place);
+    return program ? Status() : Status(program.error());
+  }
+  return add_captured(*operation, *std::move(program), place, user, graph);
+}
+
+// Memory is taken only when nothing waits for the GPU.
+Result<DeviceReplays::Place> DeviceCommunicator::take_place() {
+  const auto lock = turn();
+  DeviceReplays& replays = queue_->replays();
+  if (!replays.has_room()) {
+    if (under_way() || graphs_.midway())
+      return Error{Code::invalid_usage,
+                   fmt::format("no room for more than {} collectives in CUDA graphs while others are under way: capture "
+                               "when all have ended",
+                               graphs_.size())};
+    GYRE_TRY(replays.grow(gpu_));
+  }
+  return replays.take();
+}
+
+Status DeviceCommunicator::add_captured(const Operation& operation, std::unique_ptr<DeviceProgram> program,
+                                        const DeviceReplays::Place& place, void* user, uint64_t graph) {
+  const DeviceProgram& own = *program;
+  const Plan& plan = *own.plan;
+  given_last_ = {HandOff::stays, plan.schedule().family, own.steps.kernels.size(), own.steps.traffic()};
+  auto links = this->links(own, operation.call);
+  auto run = std::make_shared<DeviceRun>(std::move(program), std::move(links), operation.call, *queue_, Tickets{}, operation.limit);
+  auto holder = queue_->replays().holder(place);
+  {
+    const auto lock = turn();
+    graphs_.add({graph, place, operation, own.steps.kernels.size(), std::move(run), 0});
+  }
+  given_.notify_all();
+  return queue_->capture(plan.call(), own.steps, place, std::move(holder), user);  // where that fails, nobody holds the place
+}
+
+// Of the thread that moves what is under way, which is nothing.
+void DeviceCommunicator::begin_next() {
+  for (const uint64_t id : queue_->replays().released()) {
+    if (const CapturedCollective* captured = graphs_.find(id)) queue_->replays().give_back(captured->place);
+    graphs_.remove(id);
+  }
+  auto next = next_begun();
+  if (!next) {
+    std::ignore = fail(next.error());
+    return;
+  }
+  if (!*next) return;
+  const auto request = communicator_->begin(**std::move(next));
+  if (request)
+    last_ = *request;
+  else
+    std::ignore = fail(request.error());
+}
+
+// What the GPU has begun.
+Result<std::optional<Operation>> DeviceCommunicator::next_begun() {
+  DeviceReplays& replays = queue_->replays();
+  const auto id = GYRE_TRY(replays.begun());
+  if (!id || (*id == 0 && waiting_.empty())) return std::optional<Operation>();  // who gives it holds no lock meanwhile
+  replays.pop();
+  if (*id == 0) {
+    std::optional<Operation> next(std::move(waiting_.front()));
+    waiting_.pop_front();
+    return next;
+  }
+  CapturedCollective* const captured = graphs_.find(*id);
+  if (captured == nullptr)
+    return Error{Code::invalid_usage, "a CUDA graph runs a collective that was captured in another one, which is gone"};
+  return std::optional(DeviceGraphs::next_run(*captured, replays.assign(captured->place, captured->kernels)));
+}
+
+// While graphs hold collectives nobody says that one has begun: it is looked for at once for a while, and then often.
+void DeviceCommunicator::rest(std::unique_lock<std::mutex>& lock) {
+  constexpr std::chrono::milliseconds awake{2};
+  constexpr std::chrono::microseconds nap{50};
+  const bool looks = !failure_ && (!graphs_.empty() || !waiting_.empty());
+  if (!looks) {
+    given_.wait(lock, [&] { return over_ || (!failure_ && (under_way() || !graphs_.empty())); });
+    return;
+  }
+  if (const Status lives = communicator_->lives(); !lives) {
+    std::ignore = fail(lives.error());
+    return;
+  }
+  if (std::chrono::steady_clock::now() - active_ >= awake) {
+    given_.wait_for(lock, nap, [&] { return over_ || ended_ != last_.number; });
+    return;
+  }
+  lock.unlock();
+  do std::this_thread::yield();
+  while (wanted_.load() > 0);
+  lock.lock();
+}
+
+}  // namespace gyre::engine

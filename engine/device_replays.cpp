@@ -1,0 +1,89 @@
+#include "engine/device_replays.h"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "kernels/mem.h"
+
+namespace gyre::engine {
+
+using kernels::ReplayDoor;
+using kernels::ReplaySlot;
+
+void StayLane::close_items() {
+  for (kernels::StayItem& item : items) item.ticket = kernels::all_tickets;  // none
+}
+
+uint64_t StayLane::ended(unsigned blocks) const {
+  uint64_t least = UINT64_MAX;
+  for (unsigned block = 0; block < blocks; ++block) least = std::min(least, kernels::load_acquire(&block_ended[block].value));
+  return least;
+}
+
+Result<std::shared_ptr<DeviceReplays>> DeviceReplays::open(kernels::Gpu& gpu, unsigned blocks) {
+  std::shared_ptr<DeviceReplays> made(new DeviceReplays(blocks));
+  made->memory_ = GYRE_TRY(gpu.allocate_pinned(sizeof(Shared)));
+  made->shared_ = new (made->memory_.get()) Shared{};
+  made->shared_->lane.close_items();
+  GYRE_TRY(made->grow(gpu));
+  return made;
+}
+
+Status DeviceReplays::grow(kernels::Gpu& gpu) {
+  const size_t more = std::max(first_places, slots_.size());
+  slabs_.push_back(GYRE_TRY(gpu.allocate_pinned(more * sizeof(ReplaySlot))));
+  auto* const slots = new (slabs_.back().get()) ReplaySlot[more]{};
+  for (size_t i = more; i > 0; --i) free_.push_back(slots + i - 1);
+  for (size_t i = 0; i < more; ++i) slots_.push_back(slots + i);
+  return {};
+}
+
+DeviceReplays::Place DeviceReplays::take() {
+  ReplaySlot* const slot = free_.back();
+  free_.pop_back();
+  return {slot, ++ids_};
+}
+
+std::shared_ptr<void> DeviceReplays::holder(const Place& place) {
+  const auto let_go = [self = shared_from_this(), id = place.id](void*) {
+    const std::lock_guard lock(self->mutex_);
+    self->released_.push_back(id);
+    self->any_released_.store(true, std::memory_order_release);
+  };
+  return {static_cast<void*>(place.slot), let_go};
+}
+
+std::vector<uint64_t> DeviceReplays::released() {
+  if (!any_released_.load(std::memory_order_acquire)) return {};
+  const std::lock_guard lock(mutex_);
+  any_released_ = false;
+  return std::exchange(released_, {});
+}
+
+Result<std::optional<uint64_t>> DeviceReplays::begun() const {
+  const ReplayDoor::Start& start = shared_->door.starts[popped_ % ReplayDoor::ring];
+  const uint64_t number = kernels::load_acquire(&start.number);
+  if (number > popped_ + 1) return Error{Code::internal, "more collectives of CUDA graphs are under way than a GPU has kernels"};
+  return number == popped_ + 1 ? std::optional(start.id) : std::nullopt;
+}
+
+uint64_t DeviceReplays::assign(const Place& place, uint64_t tickets) {
+  place.slot->first = std::exchange(tickets_, tickets_ + tickets);
+  kernels::store_release(&place.slot->assigned, place.slot->assigned + 1);
+  return place.slot->first;
+}
+
+void DeviceReplays::close(ReplayDoor::State state) {
+  kernels::store_release(&shared_->lane.gate, kernels::all_tickets);
+  kernels::store_release(&shared_->door.state, state);
+}
+
+bool DeviceReplays::all_left() const {
+  return std::all_of(slots_.begin(), slots_.end(), [this](const ReplaySlot* slot) {
+    return std::all_of(slot->turns, slot->turns + blocks_,
+                       [&](const uint64_t& turn) { return kernels::load_acquire(&turn) / 2 >= slot->assigned; });
+  });
+}
+
+}  // namespace gyre::engine

@@ -1,0 +1,142 @@
+// How graphs of collectives end: communicators that finish while they run, aborts, ranks that replay unlike each other.
+#include <atomic>
+#include <span>
+#include <thread>
+
+#include "test/catch.h"
+#include "test/engine/graph_ranks.h"
+#include "test/text.h"
+
+using namespace gyre;
+using namespace gyre::engine;
+using test::capture;
+using test::contains;
+using test::DeviceRank;
+using test::run_device_ranks;
+using namespace std::chrono_literals;
+
+namespace {
+
+const std::vector<std::string> settings_of_ends{"GYRE_TRANSPORT=loopback", "GYRE_SLOT_BYTES=4K"};
+
+/// Waits until something is wrong; what. The stream must be free a second later.
+std::string end_of_graph(DeviceRank& on) {
+  const auto until = std::chrono::steady_clock::now() + 20s;
+  Status status = on.device.status();
+  while (status && std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(1ms);
+    status = on.device.status();
+  }
+  if (status) return "nothing is wrong";
+  if (!on.stream.done_within(1s)) return "the stream is not free";
+  return status.error().what;
+}
+
+}  // namespace
+
+TEST_CASE("a communicator finishes no sooner than a graph that was launched, wherever that is", "[device][graph]") {
+  CHECK(run_device_ranks(2, settings_of_ends, [](DeviceRank& on) -> std::string {
+          auto ending = test::second_communicator(on);
+          if (!ending) return ending.error().what;
+          DeviceRank rank{on.host, **ending, on.gpu, on.stream};
+          test::DeviceArray<int64_t> data(on, std::vector<int64_t>(5000, 1));
+          if (!on.stream.done_within(10s)) return "nothing was copied";
+          const auto slowly = [&] {
+            on.stream.add([] { std::this_thread::sleep_for(300ms); });
+            return test::sum(rank, data);
+          };
+          auto graph = capture(on.stream, [&]() -> Status {
+            GYRE_TRY(slowly());  // launched, and not begun
+            return slowly();     // between two
+          });
+          if (!graph) return graph.error().what;
+          (*graph)->launch(on.stream);
+          if (Status ended = rank.device.finish(); !ended) return ended.error().what;
+          const bool over = on.stream.done_within(0ms) || on.stream.done_within(200ms);  // its last kernel may just be leaving
+          ending->reset();
+          return over && data.all(4) ? "" : "it did not wait";
+        }) == "");
+}
+
+TEST_CASE("a communicator finishes at once when its graphs are gone, and soon when they only might run", "[device][graph]") {
+  CHECK(run_device_ranks(2, settings_of_ends, [](DeviceRank& on) -> std::string {
+          test::DeviceArray<int64_t> data(on, std::vector<int64_t>(5000, 1));
+          if (!on.stream.done_within(10s)) return "nothing was copied";
+          auto graph = capture(on.stream, [&] { return test::sum(on, data); });
+          if (!graph) return graph.error().what;
+          (*graph)->launch(on.stream);
+          if (!data.all(2)) return "a wrong sum";
+          const auto begin = std::chrono::steady_clock::now();
+          if (Status ended = on.device.finish(); !ended) return ended.error().what;
+          const auto alive = std::chrono::steady_clock::now();
+          graph->reset();
+          while (on.device.in_graphs() && std::chrono::steady_clock::now() - alive < 20s) std::this_thread::yield();
+          if (on.device.in_graphs()) return "the graph is not gone";
+          const auto gone = std::chrono::steady_clock::now();
+          if (Status ended = on.device.finish(); !ended) return ended.error().what;
+          const auto finished = std::chrono::steady_clock::now();
+          return alive - begin < 10s && finished - gone < 1s ? "" : "it took long";
+        }) == "");
+}
+
+TEST_CASE("an abort frees a stream on which a graph runs, and a graph that is launched later", "[device][graph]") {
+  for (const test::Way& way : std::span(test::every_way).last(2)) {
+    std::atomic<int> captured = 0;
+    CHECK(run_device_ranks(
+              2, settings_of_ends,
+              [&](DeviceRank& on) -> std::string {
+                test::DeviceArray<int64_t> data(on, std::vector<int64_t>(50000, 1));
+                if (!on.stream.done_within(10s)) return "nothing was copied";
+                auto graph = capture(on.stream, [&]() -> Status {
+                  GYRE_TRY(test::sum(on, data));
+                  return test::sum(on, data);
+                });
+                if (!graph) return graph.error().what;
+                for (++captured; captured < 2;) std::this_thread::yield();
+                if (on.rank() == 1) return contains(end_of_graph(on), "aborted: enough") ? "" : "rank 1 does not know";
+                (*graph)->launch(on.stream);
+                if (on.stream.done_within(50ms)) return "it ended without rank 1";
+                on.device.abort("enough");
+                const std::string said = end_of_graph(on);
+                if (!contains(said, "aborted: enough")) return said;
+                (*graph)->launch(on.stream);
+                return on.stream.done_within(1s) ? "" : "a later launch does not end";
+              },
+              way.reach) == "");
+  }
+}
+
+TEST_CASE("an abort while a graph might run, and nothing does, is noticed", "[device][graph]") {
+  std::atomic<int> captured = 0;
+  CHECK(run_device_ranks(2, settings_of_ends, [&](DeviceRank& on) -> std::string {
+          test::DeviceArray<int64_t> data(on, std::vector<int64_t>(100, 1));
+          auto graph = capture(on.stream, [&] { return test::sum(on, data); });
+          if (!graph) return graph.error().what;
+          for (++captured; captured < 2;) std::this_thread::yield();
+          if (on.rank() == 0) on.device.abort("enough");
+          if (!contains(end_of_graph(on), "aborted: enough")) return "it is not known";
+          (*graph)->launch(on.stream);
+          return on.stream.done_within(1s) ? "" : "a later launch does not end";
+        }) == "");
+}
+
+TEST_CASE("ranks that replay different graphs, or a graph and a call, learn of it", "[device][graph]") {
+  for (const bool by_call : {false, true}) {
+    CHECK(run_device_ranks(2, settings_of_ends, [&](DeviceRank& on) -> std::string {
+            test::DeviceArray<int64_t> data(on, std::vector<int64_t>(5000, 1));
+            std::array<test::GraphPointer, 2> graphs;
+            for (test::GraphPointer& graph : graphs) {
+              auto made = capture(on.stream, [&] { return test::sum(on, data); });
+              if (!made) return made.error().what;
+              graph = *std::move(made);
+            }
+            if (by_call && on.rank() == 1) {
+              if (Status given = test::sum(on, data); !given) return contains(given.error().what, "differ") ? "" : given.error().what;
+            } else {
+              graphs.at(static_cast<size_t>(on.rank()))->launch(on.stream);
+            }
+            const std::string said = end_of_graph(on);
+            return said != "nothing is wrong" && said != "the stream is not free" ? "" : said;
+          }) == "");
+  }
+}

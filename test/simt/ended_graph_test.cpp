@@ -1,0 +1,27 @@
+// A graph that runs after its communicator has ended: an error of the GPU, which a real one would not survive.
+#include "test/catch.h"
+#include "test/engine/graph_ranks.h"
+#include "test/simt/executor.h"
+
+using namespace gyre;
+using namespace std::chrono_literals;
+
+TEST_CASE("a graph launched after its communicator has ended fails, and hangs nobody", "[device][graph]") {
+  const int before = simt::failed_kernels();
+  CHECK(test::run_device_ranks(2, {"GYRE_TRANSPORT=loopback"}, [](test::DeviceRank& on) -> std::string {
+          auto ending = test::second_communicator(on);
+          if (!ending) return ending.error().what;
+          test::DeviceRank rank{on.host, **ending, on.gpu, on.stream};
+          test::DeviceArray<int64_t> data(on, std::vector<int64_t>(5000, 1));
+          auto graph = test::capture(on.stream, [&] { return test::sum(rank, data); });
+          if (!graph) return graph.error().what;
+          (*graph)->launch(on.stream);
+          if (!data.all(2)) return "a wrong sum";
+          ending->reset();
+          (*graph)->launch(on.stream);
+          if (!on.stream.done_within(1s)) return "the stream does not end";
+          graph->reset();
+          return data.all(2) ? "" : "something was written";
+        }) == "");
+  CHECK(simt::failed_kernels() > before);
+}

@@ -30,17 +30,19 @@ Status DeviceCommunicator::capture(const Call& call, const void* input, void* ou
   return add_captured(*operation, *std::move(program), place, user, graph);
 }
 
-// Memory is taken only when nothing waits for the GPU.
+// Memory is taken only when nothing waits for the GPU, and so before there is none left.
 Result<DeviceReplays::Place> DeviceCommunicator::take_place() {
+  constexpr size_t soon = 128;
   const auto lock = turn();
   DeviceReplays& replays = queue_->replays();
-  if (!replays.has_room()) {
-    if (under_way() || graphs_.midway())
-      return Error{Code::invalid_usage,
-                   fmt::format("no room for more than {} collectives in CUDA graphs while others are under way: capture "
-                               "when all have ended",
-                               graphs_.size())};
-    GYRE_TRY(replays.grow(gpu_));
+  const bool busy = under_way() || graphs_.midway();
+  if (replays.room() < soon && !busy) GYRE_TRY(replays.grow(gpu_));
+  if (replays.room() == 0) {
+    return Error{
+        Code::invalid_usage,
+        fmt::format("there is no room for more than {} collectives in CUDA graphs, and none is made while a collective is under way: "
+                    "capture when all have ended",
+                    graphs_.size())};
   }
   return replays.take();
 }
@@ -97,10 +99,11 @@ Result<std::optional<Operation>> DeviceCommunicator::next_begun() {
   return std::optional(DeviceGraphs::next_run(*captured, replays.assign(captured->place, captured->kernels)));
 }
 
-// While graphs hold collectives nobody says that one has begun: it is looked for at once for a while, and then often.
+// While graphs hold collectives nobody says that one has begun: it is looked for at once for a while, and then
+// every now and then.
 void DeviceCommunicator::rest(std::unique_lock<std::mutex>& lock) {
-  constexpr std::chrono::milliseconds awake{2};
-  constexpr std::chrono::microseconds nap{50};
+  constexpr std::chrono::milliseconds awake{2}, drowsy{100};
+  constexpr std::chrono::microseconds nap{50}, long_nap{500};
   const bool looks = !failure_ && (!graphs_.empty() || !waiting_.empty());
   if (!looks) {
     given_.wait(lock, [&] { return over_ || (!failure_ && (under_way() || !graphs_.empty())); });
@@ -110,8 +113,8 @@ void DeviceCommunicator::rest(std::unique_lock<std::mutex>& lock) {
     std::ignore = fail(lives.error());
     return;
   }
-  if (std::chrono::steady_clock::now() - active_ >= awake) {
-    given_.wait_for(lock, nap, [&] { return over_ || ended_ != last_.number; });
+  if (const auto idle = std::chrono::steady_clock::now() - active_; idle >= awake) {
+    given_.wait_for(lock, idle < drowsy ? nap : long_nap, [&] { return over_ || ended_ != last_.number; });
     return;
   }
   lock.unlock();

@@ -159,7 +159,7 @@ Result<std::byte*> DeviceCommunicator::scratch(size_t bytes) {
 
 // A GPU that has failed raises no flags any more, and the thread below does not ask CUDA.
 Status DeviceCommunicator::status() {
-  const auto works = queue_->done();
+  const Status works = queue_->works();
   const auto lock = turn();
   if (!works) return fail(works.error());
   return failure_ ? Status(*failure_) : Status();

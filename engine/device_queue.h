@@ -61,7 +61,9 @@ class DeviceQueue {
   /// Lets all go that wait, now and later: what no longer matters is computed, of whatever others are writing, or nothing. Not while a
   /// collective is moved, nor before another is.
   void let_go(kernels::ReplayDoor::State state = kernels::ReplayDoor::let_go);
-  /// As kernels::Stream::done(), from any thread, also of what graphs do with this communicator's memory.
+  /// Error: the GPU has failed. From any thread.
+  Status works() { return GYRE_TRY(stream_->done()), Status(); }
+  /// As kernels::Stream::done(), also of what graphs do with this communicator's memory. When nobody gives or moves anything any more.
   Result<bool> done() { return GYRE_TRY(stream_->done()) && replays_->all_left(); }
 
  private:

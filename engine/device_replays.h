@@ -36,8 +36,8 @@ class DeviceReplays : public std::enable_shared_from_this<DeviceReplays> {
     uint64_t id = 0;  ///< never used again
   };
   // By one thread at a time: of the communicator.
-  bool has_room() const { return !free_.empty(); }
-  /// Takes memory for as many again. Not while a collective is under way.
+  size_t room() const { return free_.size(); }
+  /// Takes memory for as many places again. Not while a collective is under way.
   Status grow(kernels::Gpu&);
   /// There must be room.
   Place take();

@@ -140,3 +140,42 @@ TEST_CASE("ranks that replay different graphs, or a graph and a call, learn of i
           }) == "");
   }
 }
+
+TEST_CASE("a graph and a call on streams that do not wait for each other give right sums, or an error", "[device][graph]") {
+  CHECK(run_device_ranks(2, settings_of_ends, [](DeviceRank& on) -> std::string {
+          const auto other = on.gpu.open_stream();
+          test::DeviceArray<int64_t> in_graph(on, std::vector<int64_t>(3000, 1)), called(on, std::vector<int64_t>(3000, 1));
+          if (!on.stream.done_within(10s)) return "nothing was copied";
+          auto graph = capture(on.stream, [&] { return test::sum(on, in_graph); });
+          if (!graph) return graph.error().what;
+          for (int i = 0; i < 20; ++i) {
+            (*graph)->launch(on.stream);
+            if (!test::sum(on, called, *other)) break;  // an error, which status() has too
+          }
+          if (!on.stream.done_within(60s) || !other->done_within(60s)) return "a stream does not end";
+          std::ignore = on.device.finish();
+          if (!on.device.status()) return "";
+          return in_graph.all(1 << 20) && called.all(1 << 20) ? "" : "a wrong sum, in silence";
+        }) == "");
+}
+
+TEST_CASE("no memory is taken for graphs while a collective is under way", "[device][graph]") {
+  CHECK(run_device_ranks(2, settings_of_ends, [](DeviceRank& on) -> std::string {
+          test::DeviceArray<int64_t> data(on, std::vector<int64_t>(100, 1)), other(on, std::vector<int64_t>(100, 1));
+          const auto side = on.gpu.open_stream();
+          if (!on.stream.done_within(10s)) return "nothing was copied";
+          std::atomic<bool> goes_on = false;
+          side->add([&] {
+            while (!goes_on) std::this_thread::yield();
+          });
+          if (Status given = test::sum(on, other, *side); !given) return given.error().what;
+          const auto graph = capture(on.stream, [&]() -> Status {
+            for (int i = 0; i < 2000; ++i) GYRE_TRY(test::sum(on, data));
+            return {};
+          });
+          goes_on = true;
+          if (graph || !contains(graph.error().what, "while a collective is under way")) return "it was taken";
+          if (Status given = test::sum(on, data); !given) return given.error().what;
+          return data.all(2) && other.all(2) ? "" : "a wrong sum";
+        }) == "");
+}

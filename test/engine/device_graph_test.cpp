@@ -98,6 +98,26 @@ TEST_CASE("graphs hold several collectives, of several communicators, and so do 
         }) == "");
 }
 
+TEST_CASE("graphs need no operations of streams on memory", "[device][graph]") {
+  CHECK(run_device_ranks(2, graph_settings, [](DeviceRank& on) -> std::string {
+          test::UnreachableGpu gpu(on.gpu.gpu(), false);
+          const auto plain = test::second_communicator(on, gpu);
+          if (!plain) return plain.error().what;
+          DeviceRank rank{on.host, **plain, on.gpu, on.stream};
+          test::DeviceArray<int64_t> data(on, std::vector<int64_t>(5000, 1));
+          auto graph = capture(on.stream, [&] { return test::sum(rank, data); });
+          if (!graph) return graph.error().what;
+          for (int i = 0; i < 3; ++i) {
+            (*graph)->launch(on.stream);
+            if (Status given = test::sum(rank, data); !given) return given.error().what;
+          }
+          const bool right = data.all(64);
+          graph->reset();
+          if (Status ended = rank.device.finish(); !ended) return ended.error().what;
+          return right ? "" : "a wrong sum";
+        }) == "");
+}
+
 TEST_CASE("two launches of a graph at a time take turns", "[device][graph]") {
   CHECK(run_device_ranks(2, graph_settings, [](DeviceRank& on) -> std::string {
           const auto other = on.gpu.open_stream();

@@ -25,8 +25,11 @@ inline Status sum(DeviceRank& on, DeviceArray<int64_t>& data, TestStream& stream
 }
 inline Status sum(DeviceRank& on, DeviceArray<int64_t>& data) { return sum(on, data, on.stream); }
 
+inline Result<std::unique_ptr<engine::DeviceCommunicator>> second_communicator(DeviceRank& on, kernels::Gpu& gpu) {
+  return engine::DeviceCommunicator::create(GYRE_TRY(on.host.split(0, on.rank(), nullptr)), gpu);
+}
 inline Result<std::unique_ptr<engine::DeviceCommunicator>> second_communicator(DeviceRank& on) {
-  return engine::DeviceCommunicator::create(GYRE_TRY(on.host.split(0, on.rank(), nullptr)), on.gpu.gpu());
+  return second_communicator(on, on.gpu.gpu());
 }
 
 /// Empty: this call, replayed twice, gives the bits that it gives on the host.

@@ -87,10 +87,6 @@ Status start_transfers(Part& part) {
   return {};
 }
 
-Part& part_of(std::vector<Part>& parts, const Operation& operation) {
-  return *std::find_if(parts.begin(), parts.end(), [&](const Part& part) { return part.comm == operation.comm; });
-}
-
 // What is alone needs no list of operations in flight.
 Status run_alone(const Part& part) {
   engine::Communicator& engine = part.comm->engine();
@@ -104,13 +100,24 @@ Status run_alone(const Part& part) {
   return engine.run(call_of(operation), operation.input, operation.output);
 }
 
-// The operations of all communicators are under way before one is waited for: another rank of theirs may be this very thread. So are their
-// collectives before a stream is full, or is waited for by what a send is to carry.
-void run_together(std::vector<Part>& parts, const std::vector<Operation>& operations) {
-  for (const Operation& operation : operations) {
-    Part& part = part_of(parts, operation);
-    if (operation.call && part.status) part.status = start(part, operation);
+// In rounds, whatever order the program has: a long group's collectives of one rank would fill its stream, and the thread would wait in it
+// for other ranks that it has not come to.
+void start_collectives(std::vector<Part>& parts) {
+  bool more = true;
+  for (size_t k = 0; more; ++k) {
+    more = false;
+    for (Part& part : parts) {
+      if (k >= part.collectives.size()) continue;
+      more = true;
+      if (part.status) part.status = start(part, *part.collectives[k]);
+    }
   }
+}
+
+// The operations of all communicators are under way before one is waited for: another rank of theirs may be this very thread. So are their
+// collectives before a stream is waited for by what a send is to carry.
+void run_together(std::vector<Part>& parts) {
+  start_collectives(parts);
   for (Part& part : parts) {
     if (part.status) part.status = start_transfers(part);
   }
@@ -139,7 +146,7 @@ std::vector<Part> parts_run(const std::vector<Operation>& operations) {
   if (parts.size() == 1 && parts[0].collectives.size() + (parts[0].transfers.empty() ? 0 : 1) == 1)
     parts[0].status = run_alone(parts[0]);
   else
-    run_together(parts, operations);
+    run_together(parts);
   return parts;
 }
 

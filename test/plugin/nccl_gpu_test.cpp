@@ -241,6 +241,37 @@ TEST_CASE("nccl on a GPU: one thread's group may hold more than streams do, and 
   for (const ncclComm_t comm : comms) CHECK(ncclCommDestroy(comm) == ncclSuccess);
 }
 
+TEST_CASE("nccl on a GPU: one thread's group may hold more than streams do, rank by rank") {
+  const WithGpu gpu;
+  constexpr int ranks = 3, calls = 250;
+  std::array<ncclComm_t, ranks> comms{};
+  REQUIRE(ncclCommInitAll(comms.data(), ranks, nullptr) == ncclSuccess);
+  std::vector<std::unique_ptr<Floats>> data;
+  for (int rank = 0; rank < ranks; ++rank) data.push_back(std::make_unique<Floats>(elements, static_cast<float>(rank + 1)));
+  std::array<HostCudaStream, ranks> streams;
+  auto given = std::async(std::launch::async, [&]() -> std::string {
+    NCCL_OK(ncclGroupStart());
+    for (size_t r = 0; r < ranks; ++r) {
+      for (int i = 0; i < calls; ++i)
+        NCCL_OK(ncclAllReduce(data[r]->data(), data[r]->data(), 10, ncclFloat32, ncclMax, comms.at(r), streams.at(r)));
+    }
+    NCCL_OK(ncclGroupEnd());
+    return "";
+  });
+  const bool returned = given.wait_for(120s) == std::future_status::ready;
+  if (!returned) {
+    for (const ncclComm_t comm : comms) CHECK(ncclCommAbort(comm) == ncclSuccess);  // or the test would not end
+    given.wait();
+    FAIL("the group does not end");
+  }
+  CHECK(given.get() == "");
+  for (size_t r = 0; r < ranks; ++r) {
+    CHECK(streams.at(r).done());
+    CHECK(std::all_of(data[r]->data(), data[r]->data() + 10, [](float v) { return v == ranks; }));
+  }
+  for (const ncclComm_t comm : comms) CHECK(ncclCommDestroy(comm) == ncclSuccess);
+}
+
 TEST_CASE("nccl on a GPU: what can't be is an error that says so") {
   const WithGpu gpu;
   CHECK(run_nccl(2, [](ncclComm_t comm, int) -> std::string {

@@ -69,7 +69,9 @@ std::unique_lock<std::mutex> DeviceCommunicator::turn() {
 
 Status DeviceCommunicator::enqueue(const Call& call, const void* input, void* output, void* user, std::optional<HandOff> hand_off) {
   const std::lock_guard calls(calls_);
-  if (const uint64_t graph = GYRE_TRY(queue_->capture_of(user)); graph != 0) return capture(call, input, output, user, graph);
+  const auto graph = queue_->capture_of(user);
+  if (!graph) return GYRE_TRY(status()), graph.error();  // of the GPU, which the others hear of, or of the stream
+  if (*graph != 0) return capture(call, input, output, user, *graph);
   Operation operation = GYRE_TRY(prepare(call, input, output));
   const bool announced = in_graphs();
   auto work = give(operation, user, hand_off, announced);  // without the lock: it may wait until what was given before has ended
@@ -199,6 +201,7 @@ Status DeviceCommunicator::finish() {
 Error DeviceCommunicator::fail(const Error& error) {
   if (failure_) return *failure_;
   failure_ = error;
+  failed_.store(true, std::memory_order_release);
   communicator_->fail(error);
   queue_->let_go();
   return error;

@@ -56,6 +56,9 @@ class DeviceCommunicator {
   bool all_on_gpus() const { return memory_.everywhere(); }
   /// What went wrong since; streams go on all the same, and what collectives gave them is not to be used.
   Status status();
+  /// The same so far as it has been noted: for who must neither wait nor call CUDA, while a graph is captured or a launch waits for room.
+  /// That the GPU itself has failed is noted by calls, by status() and by finish().
+  const Error* failure() const { return failed_.load(std::memory_order_acquire) ? &*failure_ : nullptr; }
   /// Blocks until all that was given has ended, or can't, also where the GPU has failed. While graphs hold collectives, these may run
   /// meanwhile: a graph that has begun its first one is waited for, and for a while one that has been launched only. After this none may
   /// run: where the communicator has ended, that is an error of the GPU.
@@ -112,7 +115,8 @@ class DeviceCommunicator {
   std::chrono::steady_clock::time_point active_;  // so long something was under way while graphs held collectives
   std::optional<std::chrono::steady_clock::time_point> finishing_since_;
   bool over_ = false;
-  std::optional<Error> failure_;
+  std::optional<Error> failure_;     // written once …
+  std::atomic<bool> failed_{false};  // … before this
   std::thread thread_;
 };
 

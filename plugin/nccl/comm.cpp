@@ -94,12 +94,13 @@ ncclResult_t Comm::state() const {
   return error ? nccl_result(error->code) : ncclSuccess;
 }
 
+// Watchdogs ask while another thread captures a graph, which a call of CUDA's may spoil, or waits in a launch, which would hold them and,
+// by the mutex, an abort.
 std::optional<Error> Comm::job_error() const {
   if (engine_ == nullptr) return std::nullopt;
   if (const Error* failure = engine_->bootstrap().failure(); failure != nullptr) return *failure;
-  if (on_gpu_ == nullptr) return std::nullopt;
-  const Status status = on_gpu_->status();
-  return status ? std::nullopt : std::optional(status.error());
+  const Error* const noted = on_gpu_ != nullptr ? on_gpu_->failure() : nullptr;
+  return noted != nullptr ? std::optional(*noted) : std::nullopt;
 }
 
 std::string Comm::failure() const {

@@ -52,7 +52,7 @@ class Comm {
   /// True: no call is under way (any more).
   bool wait_until_idle(std::chrono::milliseconds limit);
 
-  /// For ncclCommGetAsyncError. From any thread.
+  /// For ncclCommGetAsyncError. From any thread; asks no GPU.
   ncclResult_t state() const;
   /// What its job has failed of, so far as is known.
   std::string failure() const;

@@ -22,6 +22,7 @@ class DeviceOnGpu final : public OnGpu {
     return device_->enqueue(call, input, output, stream);
   }
   Status status() override { return device_->status(); }
+  const Error* failure() const override { return device_->failure(); }
   Status finish() override { return device_->finish(); }
   bool idle() override { return device_->idle(); }
   bool in_graphs() override { return device_->in_graphs(); }

@@ -21,6 +21,7 @@ class OnGpu {
 
   virtual Status enqueue(const engine::Call&, const void* input, void* output, cudaStream_t) = 0;
   virtual Status status() = 0;
+  virtual const Error* failure() const = 0;
   virtual Status finish() = 0;
   virtual bool idle() = 0;
   virtual bool in_graphs() = 0;

@@ -155,6 +155,30 @@ TEST_CASE("nccl on a GPU: communicators that are split off reduce there, too") {
         }) == "");
 }
 
+TEST_CASE("nccl on a GPU: who asks for errors asks no stream") {
+  const WithGpu gpu;
+  std::atomic<int> ready{0}, asked{-1};
+  CHECK(run_nccl(2, [&](ncclComm_t comm, int rank) -> std::string {
+          HostCudaStream stream;
+          Floats data(elements, 1);
+          std::promise<void> gate;
+          stream.add([opened = gate.get_future().share()] { opened.wait(); });
+          NCCL_OK(ncclAllReduce(data.data(), data.data(), elements, ncclFloat32, ncclSum, comm, stream));
+          ++ready;
+          if (rank == 0) {
+            while (ready < 2) std::this_thread::yield();
+            const int before = simt::HostStream::asked;
+            ncclResult_t state = ncclSuccess;
+            for (int i = 0; i < 100; ++i) ncclCommGetAsyncError(comm, &state);
+            asked = state == ncclSuccess ? simt::HostStream::asked - before : 1000;
+          }
+          while (asked < 0) std::this_thread::yield();
+          gate.set_value();
+          return stream.done() && data.all(2) ? "" : "a wrong sum";
+        }) == "");
+  CHECK(asked == 0);
+}
+
 TEST_CASE("nccl on a GPU: an abort frees the stream within a second, and the other rank learns of it") {
   const WithGpu gpu;
   const ncclUniqueId id = test::new_id();

@@ -2,6 +2,7 @@
 // executor, and all memory is the host's. A stream holds so many operations and then blocks its caller, as a real one does. What is not
 // modelled: hardware queues that streams share.
 #pragma once
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -43,7 +44,9 @@ class HostStream final : public kernels::Stream {
   Status raise(uint64_t* flag, uint64_t value) override;
   Status launch(kernels::StepKernel, const kernels::StepArgs&, unsigned blocks) override;
   Status launch(kernels::StayKernel, const kernels::StayArgs&, unsigned blocks) override;
-  Result<bool> done() override { return done_within({}); }
+  Result<bool> done() override { return ++asked, done_within({}); }
+  /// How often one was asked so, as a call into CUDA would.
+  static inline std::atomic<int> asked{0};
   Result<uint64_t> capture_of(void* user) override;
   Status capture(void* user, kernels::StayKernel, const kernels::StayArgs&, unsigned blocks, std::shared_ptr<void> kept) override;
   Status follow(void* user) override;

@@ -17,6 +17,7 @@ struct Bootstrap::State {
   Rank rank;
   int size;
   std::chrono::milliseconds limit{0};
+  uint64_t gathers = 0;
   Member member;
   std::unique_ptr<Watch> watch;  // last: its thread uses the member
 };
@@ -66,10 +67,20 @@ Result<std::vector<std::string>> Bootstrap::all_gather(std::string_view mine, st
   if (mine.size() > max_gather_bytes)
     return Error{Code::invalid_argument, fmt::format("all_gather of {} bytes: more than {}", mine.size(), max_gather_bytes)};
   if (const Error* why = failure()) return Error{*why};
+  const uint64_t gather = ++state_->gathers;
+  const bool ends_job = limit.count() != 0;
   state_->watch->post({Kind::gather, std::string(mine)});
-  auto parts = state_->member.wait_for_parts(limit.count() != 0 ? limit : state_->limit);
+  auto parts = state_->member.wait_for_parts(gather, ends_job ? limit : state_->limit);
+  if (!parts && parts.error().code == Code::timeout && !ends_job) {
+    Message message{Kind::give_up, {}};
+    put(message.payload, gather);
+    state_->watch->post(std::move(message));
+    parts = state_->member.wait_for_parts(gather, state_->limit);  // rank 0's word, at once unless it is stopped
+  }
   if (!parts && parts.error().code == Code::timeout) fail(parts.error());
-  return parts;
+  if (!parts) return parts.error();
+  if (!*parts) return Error{Code::timeout, "not all ranks came to a call of all within the limit of one of them"};
+  return **std::move(parts);
 }
 
 void Bootstrap::limit_gathers(std::chrono::milliseconds limit) { state_->limit = limit; }

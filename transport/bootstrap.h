@@ -60,7 +60,8 @@ class Bootstrap {
   /// Every rank's bytes by rank; blocks until all ranks have called, or the job has failed, which it has after the limit; 0: that of all.
   /// One thread at a time.
   Result<std::vector<std::string>> all_gather(std::string_view mine, std::chrono::milliseconds limit = {});
-  /// From now on a limit of all that name none; 0, as at first: none. Same thread.
+  /// From now on a limit of all that name none; 0, as at first: none. After it the call is an error on all ranks, also on those that come
+  /// later, and the job goes on. Same thread.
   void limit_gathers(std::chrono::milliseconds);
   std::chrono::milliseconds limit_of_gathers() const;
   Status barrier();

@@ -15,6 +15,11 @@ void Member::take(const Message& message) {
   switch (message.kind) {
     case Kind::part:
       return take_part(payload);
+    case Kind::no_parts: {
+      const std::lock_guard lock(mutex_);
+      without_parts_ = bootstrap::take<uint64_t>(payload).value_or(0);
+      return changed_.notify_all();
+    }
     case Kind::ask:
       flags_.fetch_or(asked_flag, std::memory_order_acq_rel);
       return;
@@ -59,9 +64,9 @@ const Error* Member::wait_for_failure(std::chrono::milliseconds limit) {
   return failure();
 }
 
-Result<std::vector<std::string>> Member::wait_for_parts(std::chrono::milliseconds limit) {
+Result<std::optional<std::vector<std::string>>> Member::wait_for_parts(uint64_t gather, std::chrono::milliseconds limit) {
   std::unique_lock lock(mutex_);
-  const auto over = [this] { return parts_arrived_ == parts_.size() || failure_ || left(0); };
+  const auto over = [this, gather] { return parts_arrived_ == parts_.size() || without_parts_ >= gather || failure_ || left(0); };
   if (limit.count() == 0) {
     changed_.wait(lock, over);
   } else if (!changed_.wait_for(lock, limit, over)) {
@@ -69,8 +74,9 @@ Result<std::vector<std::string>> Member::wait_for_parts(std::chrono::millisecond
   }
   if (parts_arrived_ == parts_.size()) {
     parts_arrived_ = 0;
-    return std::exchange(parts_, std::vector<std::string>(parts_.size()));
+    return std::optional(std::exchange(parts_, std::vector<std::string>(parts_.size())));
   }
+  if (without_parts_ >= gather) return std::optional<std::vector<std::string>>();
   if (failure_) return Error{*failure_};
   lock.unlock();
   fail(Error{Code::remote, "rank 0 has left"});

@@ -33,8 +33,9 @@ class Member {
   void answered() { flags_.fetch_and(~asked_flag, std::memory_order_acq_rel); }
 
   const Error* wait_for_failure(std::chrono::milliseconds limit);
-  /// Every rank's part of one all_gather, by rank. One thread at a time. Code::timeout: after the limit; 0: none.
-  Result<std::vector<std::string>> wait_for_parts(std::chrono::milliseconds limit);
+  /// Every rank's part of an all_gather, counted from 1, by rank; null: it has ended without. One thread at a time. Code::timeout: after
+  /// the limit; 0: none.
+  Result<std::optional<std::vector<std::string>>> wait_for_parts(uint64_t gather, std::chrono::milliseconds limit);
 
  private:
   static constexpr unsigned failed_flag = 1;
@@ -51,6 +52,7 @@ class Member {
   std::condition_variable changed_;
   std::vector<std::string> parts_;
   size_t parts_arrived_ = 0;
+  uint64_t without_parts_ = 0;  ///< the latest all_gather that has ended so
 };
 
 }  // namespace gyre::transport::bootstrap

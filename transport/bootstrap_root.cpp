@@ -42,6 +42,8 @@ void Root::take(Rank from, Message message, Clock::time_point now) {
   switch (message.kind) {
     case Kind::gather:
       return take_part(from, std::move(message.payload));
+    case Kind::give_up:
+      return end_without_parts(bootstrap::take<uint64_t>(payload).value_or(0));
     case Kind::describe:
       return take_description(from, payload, now);
     case Kind::no_call:
@@ -61,6 +63,7 @@ void Root::take(Rank from, Message message, Clock::time_point now) {
 }
 
 void Root::take_part(Rank from, std::string bytes) {
+  if (++seat(from).gathers <= gathered_) return;  // it has ended without parts, and this rank was told
   seat(from).part = std::move(bytes);
   fail_if_left_behind();
   if (failed_ || !std::all_of(seats_.begin(), seats_.end(), [](const Seat& s) { return s.part.has_value(); })) return;
@@ -70,6 +73,17 @@ void Root::take_part(Rank from, std::string bytes) {
     part.payload += *std::exchange(seats_[rank].part, std::nullopt);
     tell(-1, std::move(part));
   }
+  ++gathered_;
+}
+
+// Nobody must have what another has not: where the last part has come before, all have been sent them.
+void Root::end_without_parts(uint64_t gather) {
+  if (failed_ || gather != gathered_ + 1) return;
+  ++gathered_;
+  for (Seat& s : seats_) s.part.reset();
+  Message message{Kind::no_parts, {}};
+  put(message.payload, gather);
+  tell(-1, std::move(message));
 }
 
 void Root::take_description(Rank from, std::string_view payload, Clock::time_point now) {

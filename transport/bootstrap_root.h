@@ -41,6 +41,7 @@ class Root {
     std::string name;
     bool left = false;
     bool gone = false;                ///< left or died
+    uint64_t gathers = 0;             ///< that it has come to
     std::optional<std::string> part;  ///< of the all_gather under way
     std::optional<Call> call;         ///< the latest described
     uint64_t described = 0;           ///< times
@@ -60,6 +61,7 @@ class Root {
   };
 
   void take_part(Rank from, std::string bytes);
+  void end_without_parts(uint64_t gather);
   void take_description(Rank from, std::string_view payload, Clock::time_point now);
   void take_goodbye(Rank from);
   std::vector<std::optional<Call>> calls() const;
@@ -82,6 +84,7 @@ class Root {
 
   std::vector<Seat> seats_;
   Send send_;
+  uint64_t gathered_ = 0;  ///< all_gathers that have ended, with parts or without
   std::optional<Question> question_;
   std::optional<Recall> recall_;
   uint64_t recalls_ = 0;

@@ -13,13 +13,17 @@
 namespace gyre::plugin::nccl::wrap {
 namespace {
 
-// Longer than any rank takes for a step on its way; who is silent that long is stopped or gone.
-constexpr std::chrono::seconds word_limit{60};
+constexpr std::chrono::seconds idle_limit{2};
+
+std::chrono::milliseconds vote_limit() { return std::chrono::seconds(*config().timeout); }
+// Longer than a rank takes for a step on its way, as a rule. It ends a communicator that is made, never the one that it is made of: there a
+// rank that is to be in none comes early, and others may still be making NCCL's.
+std::chrono::milliseconds word_limit() { return 6 * vote_limit(); }
 
 /// While there is one, so long ranks wait for each other at each step, those of communicators that are made of them, too.
 class Limited {
  public:
-  explicit Limited(transport::Bootstrap& ranks) : ranks_(ranks) { ranks.limit_gathers(word_limit); }
+  explicit Limited(transport::Bootstrap& ranks) : ranks_(ranks) { ranks.limit_gathers(word_limit()); }
   ~Limited() { ranks_.limit_gathers({}); }
   Limited(const Limited&) = delete;
   Limited& operator=(const Limited&) = delete;
@@ -27,9 +31,6 @@ class Limited {
  private:
   transport::Bootstrap& ranks_;
 };
-constexpr std::chrono::seconds idle_limit{2};
-
-std::chrono::milliseconds vote_limit() { return std::chrono::seconds(*config().timeout); }
 
 /// All ranks of the job say whether they can go on; error: one of them can't. A rank that has only lost another is named last.
 Status all_agree(transport::Bootstrap& job, const Status& own) {
@@ -134,7 +135,7 @@ Result<Parts> meet(const Meeting& at, const ncclComm_t* made) {
   transport::Rendezvous rendezvous = at.rendezvous;
   rendezvous.timeout = vote_limit();
   auto job = GYRE_TRY(transport::Bootstrap::join(rendezvous));
-  job->limit_gathers(word_limit);
+  job->limit_gathers(word_limit());
   cuda::look();
   const bool on_gpu = cuda::present() && *config().device != "host";
   const auto ballots = GYRE_TRY(job->all_gather(ballot(config(), on_gpu, loaded_nccls().size())));

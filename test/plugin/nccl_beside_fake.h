@@ -57,6 +57,12 @@ inline void give_streams(CUstream_st* const* streams, int count, void (*work)(vo
   });
 }
 
+/// What a rank does while NCCL makes a communicator for it that is split off.
+inline std::function<void(int color)>& splitting() {
+  static std::function<void(int color)> work = [](int) {};
+  return work;
+}
+
 /// For the life of a test; all that NCCL's ranks share is in a folder.
 class BesideFake {
  public:
@@ -67,7 +73,7 @@ class BesideFake {
     int version = 0;
     ncclGetVersion(&version);  // the first call chooses who answers
     auto hooks = reinterpret_cast<FakeNcclHooksOf*>(::dlsym(library(), "fake_nccl_hooks"));
-    *hooks() = {note_nccl, give_streams};
+    *hooks() = {note_nccl, give_streams, [](int color) { splitting()(color); }};
     have_host_cuda(true);
     set_up(std::move(settings));
   }

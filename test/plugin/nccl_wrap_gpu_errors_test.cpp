@@ -73,6 +73,30 @@ TEST_CASE("wrap on a GPU: a child whose ranks can't all have a GPU is NCCL's, an
   test::break_host_gpu(test::no_gpu);
 }
 
+TEST_CASE("wrap on a GPU: a child that takes NCCL too long is NCCL's, and its parent stays") {
+  const BesideFake beside({"GYRE_COLLECTIVES=all_reduce", "GYRE_TIMEOUT=1"});
+  const test::KeptLog log;
+  std::atomic<bool> gone_on{false};
+  test::splitting() = [&](int) { test::becomes([&] { return gone_on.load(); }); };
+  CHECK(run_nccl(3, [&](ncclComm_t comm, int rank) -> std::string {
+          ncclComm_t pair = nullptr;
+          NCCL_OK(ncclCommSplit(comm, rank == 2 ? NCCL_SPLIT_NOCOLOR : 0, rank, &pair, nullptr));
+          if (rank == 2) gone_on = true;
+          if (rank != 2) {
+            if (auto word = by_nccl(pair, 2); !word.empty()) return word;
+            NCCL_OK(ncclCommDestroy(pair));
+          }
+          GpuFloats data(many, 1);
+          HostCudaStream stream;
+          NCCL_OK(reduce(data, comm, stream));
+          ncclResult_t state = ncclInternalError;
+          NCCL_OK(ncclCommGetAsyncError(comm, &state));
+          return newly_to_nccl().empty() && stream.done() && data.all(3) && state == ncclSuccess ? "" : "the parent is not as it was";
+        }) == "");
+  test::splitting() = [](int) {};
+  CHECK(log.count("split: NCCL runs all calls of this communicator: not all ranks came to a call of all") == 3);
+}
+
 TEST_CASE("wrap on a GPU: a rank without gyre leaves all to NCCL, and nobody waits for long") {
   const BesideFake beside({"GYRE_COLLECTIVES=all_reduce", "GYRE_TIMEOUT=1"});
   const test::KeptLog log;

@@ -339,12 +339,23 @@ TEST_CASE("a stopped rank is not dead, and a death is seen in the midst of an al
   CHECK(outcomes[2] == died(1, pid));
 }
 
-TEST_CASE("an all_gather that a rank stays away from ends where there is a limit of all") {
-  const auto outcomes = run_ranks(3, [](Bootstrap& job) -> Outcome {
+TEST_CASE("an all_gather that a rank stays away from ends where there is a limit of all, for all, and the job goes on") {
+  std::atomic<int> ended{0};
+  const auto outcomes = run_ranks(3, [&](Bootstrap& job) -> Outcome {
     job.limit_gathers(milliseconds(200));
-    if (job.rank() == 1) return failure_of(job);
-    const auto parts = job.all_gather("x");
-    return parts ? "gathered" : parts.error().what;
+    while (job.rank() == 1 && ended < 2) std::this_thread::yield();
+    const auto none = job.all_gather("x");
+    ++ended;
+    job.limit_gathers({});
+    for (int i = 0; i < 3; ++i) {
+      const auto parts = job.all_gather(std::to_string(10 * i + job.rank()));
+      if (!parts) return parts.error().what;
+      for (int rank = 0; rank < 3; ++rank) {
+        if ((*parts)[static_cast<size_t>(rank)] != std::to_string(10 * i + rank)) return "wrong parts";
+      }
+    }
+    if (const Error* why = job.failure(); why != nullptr) return why->what;
+    return none ? "gathered" : none.error().what;
   });
   for (const Outcome& outcome : outcomes) {
     INFO(outcome);

@@ -4,6 +4,7 @@
 
 #include <exception>
 #include <thread>
+#include <utility>
 
 #include "base/log.h"
 #include "plugin/nccl/copies.h"
@@ -100,7 +101,19 @@ Result<Parts> among_ranks_of(Beside& parent, Make make) {
   }
 }
 
-void alone(const Birth& birth, std::string_view why) { log::warn("{}: NCCL runs all calls of this communicator: {}", birth.who, why); }
+// Unsaid where there is no memory to say it: that may be why it is called, and above are C frames.
+template <class... Args>
+void try_to_warn(fmt::format_string<Args...> format, Args&&... args) noexcept {
+  try {
+    log::warn(format, std::forward<Args>(args)...);
+  } catch (const std::exception&) {
+    return;
+  }
+}
+
+void alone(const Birth& birth, std::string_view why) noexcept {
+  try_to_warn("{}: NCCL runs all calls of this communicator: {}", birth.who, why);
+}
 
 void form_one(const Birth& birth, ncclResult_t by_nccl) noexcept {
   try {
@@ -125,7 +138,7 @@ void form(const std::vector<Birth>& births, ncclResult_t by_nccl) noexcept {
   try {
     for (size_t i = 1; i < births.size(); ++i) threads.emplace_back([&, i] { form_one(births[i], by_nccl); });
   } catch (const std::exception& error) {  // those without a thread stay away, and the others learn of it
-    log::warn("no thread to make a communicator by: {}", error.what());
+    try_to_warn("no thread to make a communicator by: {}", error.what());
   }
   form_one(births[0], by_nccl);
 }

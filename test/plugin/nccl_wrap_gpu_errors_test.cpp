@@ -1,4 +1,6 @@
 // gyre beside NCCL on GPU memory: who may not, votes that fail, and ends that nobody wished for.
+#include <new>
+
 #include "test/becomes.h"
 #include "test/catch.h"
 #include "test/plugin/nccl_beside_fake.h"
@@ -37,6 +39,17 @@ TEST_CASE("wrap on a GPU: a rank whose GPU gyre can't use leaves all to NCCL, an
   CHECK(run_nccl(3, [](ncclComm_t comm, int) { return by_nccl(comm, 3); }) == "");
   test::break_host_gpu(test::no_gpu);
   CHECK(log.count("NCCL runs all calls of this communicator: rank 1: the GPU has fallen off the bus") == 3);
+}
+
+TEST_CASE("wrap on a GPU: no memory to say why a communicator is NCCL's is no end of the process") {
+  const BesideFake beside;
+  log::set_sink([](log::Level, std::string_view line) {
+    if (line.find("NCCL runs all calls") != std::string_view::npos) throw std::bad_alloc();
+  });
+  test::break_host_gpu(1);
+  CHECK(run_nccl(2, [](ncclComm_t comm, int) { return by_nccl(comm, 2); }) == "");
+  test::break_host_gpu(test::no_gpu);
+  log::set_sink(nullptr);
 }
 
 TEST_CASE("wrap on a GPU: a rank that fails in the midst of it leaves all to NCCL, and is named") {

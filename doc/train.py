@@ -13,6 +13,7 @@ import pathlib
 import random
 import subprocess
 import sys
+import threading
 
 TOLERANCE = 1e-3  # of a loss, relative
 STEPS, SHOWN, BATCH, HIDDEN, RATE = 200, 20, 40, 8, 0.2
@@ -96,6 +97,8 @@ def train(gyre, rank, ranks):
 def train_with_torch(rank, ranks):
     import torch
     import torch.distributed as dist
+    if not torch.cuda.is_available():
+        sys.exit("PyTorch finds no GPU here: without one, doc/train.py --ranks 4")
     torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
     dist.init_process_group("nccl")
     model = torch.nn.Sequential(torch.nn.Linear(2, HIDDEN), torch.nn.Tanh(), torch.nn.Linear(HIDDEN, 1)).cuda()
@@ -117,30 +120,91 @@ def train_with_torch(rank, ranks):
     dist.destroy_process_group()
 
 
+def place_by_torchrun(parser):
+    """Rank and number of ranks, where torchrun has started this process; None: it has not."""
+    names = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
+    missing = [name for name in names if name not in os.environ]
+    if "LOCAL_RANK" in missing:
+        return None
+    if missing:
+        parser.error(f"LOCAL_RANK is set, as torchrun does, but {' and '.join(missing)} {'are' if len(missing) > 1 else 'is'} not")
+    return int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+
+
+class Others:
+    """The processes of the other ranks. None outlives the block: where one can't be started, or ends with an error, or this rank does, all
+    would wait for it."""
+
+    def __init__(self):
+        self.started, self.over, self.lock = [], False, threading.Lock()
+
+    def start(self, command):
+        with self.lock:
+            if self.over:
+                return
+            try:
+                process = subprocess.Popen(command)
+            except OSError as error:
+                sys.exit(f"a rank can't be started: {error}")
+            self.started.append(process)
+        threading.Thread(target=self.watch, args=[process], daemon=True).start()
+
+    def watch(self, process):
+        if process.wait() == 0 or self.over:
+            return
+        print(f"a rank has ended with {process.returncode}", file=sys.stderr, flush=True)
+        self.end()
+        os._exit(1)  # this rank waits for it inside of a call
+
+    def end(self):
+        with self.lock:
+            self.over = True
+            for process in self.started:
+                process.kill()
+        for process in self.started:
+            process.wait()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        if kind is None:
+            for process in self.started:
+                process.wait()
+            if any(process.returncode for process in self.started):
+                sys.exit(1)
+        else:
+            self.end()
+
+
 def main():
     default = pathlib.Path(__file__).resolve().parent.parent / "build/plugin/libgyre-nccl.so"
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--ranks", type=int, default=2, help=f"processes on this machine, 1 to {BATCH}")
-    parser.add_argument("--library", default=str(default), help="libgyre-nccl.so")
+    parser.add_argument("--ranks", type=int, help=f"processes on this machine, 1 to {BATCH}; default: 2")
+    parser.add_argument("--library", help=f"libgyre-nccl.so; default: {default}")
     parser.add_argument("--join", nargs=2, metavar=("RANK", "ID"), help=argparse.SUPPRESS)
     given = parser.parse_args()
-    if "LOCAL_RANK" in os.environ:  # torchrun
-        return train_with_torch(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]))
-    if not 1 <= given.ranks <= BATCH:
-        parser.error(f"--ranks {given.ranks}: 1 to {BATCH} ranks can share a batch of {BATCH}")
-    gyre = Gyre(given.library)
+    by_hand = given.ranks is not None or given.library is not None  # asked for, whatever the environment has
+    place = None if by_hand else place_by_torchrun(parser)
+    ranks = place[1] if place else 2 if given.ranks is None else given.ranks
+    if not 1 <= ranks <= BATCH:
+        parser.error(f"{'WORLD_SIZE=' if place else '--ranks '}{ranks}: 1 to {BATCH} ranks can share a batch of {BATCH}")
+    if place:
+        return train_with_torch(*place)
+    library = given.library or str(default)
+    gyre = Gyre(library)
     if given.join:
         rank = int(given.join[0])
-        gyre.join(given.ranks, bytes.fromhex(given.join[1]), rank)
-        return train(gyre, rank, given.ranks)
-    others = []
-    if given.ranks > 1:  # this process is rank 0, whose id it must be
-        made = gyre.new_id()
-        command = [sys.executable, __file__, "--ranks", str(given.ranks), "--library", given.library, "--join"]
-        others = [subprocess.Popen([*command, str(rank), made.hex()]) for rank in range(1, given.ranks)]
-        gyre.join(given.ranks, made, 0)
-    train(gyre, 0, given.ranks)
-    return int(any([other.wait() != 0 for other in others]))
+        gyre.join(ranks, bytes.fromhex(given.join[1]), rank)
+        return train(gyre, rank, ranks)
+    with Others() as others:
+        if ranks > 1:  # this process is rank 0, whose id it must be
+            made = gyre.new_id()
+            for rank in range(1, ranks):
+                others.start([sys.executable, __file__, "--ranks", str(ranks), "--library", library, "--join", str(rank), made.hex()])
+            gyre.join(ranks, made, 0)
+        train(gyre, 0, ranks)
+    return 0
 
 
 if __name__ == "__main__":

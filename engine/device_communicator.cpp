@@ -90,6 +90,13 @@ Status DeviceCommunicator::enqueue(const Call& call, const void* input, void* ou
   return {};
 }
 
+Status DeviceCommunicator::why_not(const Call& call) {
+  GYRE_TRY(queue_->refuse(call));
+  const auto lock = turn();
+  GYRE_TRY(communicator_->plan(call));
+  return {};
+}
+
 // What is refused here has not been called, and the next call may do.
 Result<Operation> DeviceCommunicator::prepare(const Call& call, const void* input, void* output) {
   GYRE_TRY(queue_->refuse(call));

@@ -44,6 +44,8 @@ class DeviceCommunicator {
   /// A stream that is captured in a CUDA graph has the collective captured, which then runs whenever that does: as a kernel that stays.
   /// While graphs hold collectives, these and all others are run in the order in which the GPU begins them, which must be the ranks' order.
   Status enqueue(const Call&, const void* input, void* output, void* user, std::optional<HandOff> hand_off = {});
+  /// Error: why such a call could not be given.
+  Status why_not(const Call&);
   /// What the collective given last takes of the GPU, as known to whoever gave it.
   struct Given {
     HandOff hand_off = HandOff::gates;

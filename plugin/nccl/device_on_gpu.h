@@ -21,6 +21,7 @@ class DeviceOnGpu final : public OnGpu {
   Status enqueue(const engine::Call& call, const void* input, void* output, cudaStream_t stream) override {
     return device_->enqueue(call, input, output, stream);
   }
+  Status why_not(const engine::Call& call) override { return device_->why_not(call); }
   Status status() override { return device_->status(); }
   const Error* failure() const override { return device_->failure(); }
   Status finish() override { return device_->finish(); }

@@ -20,6 +20,7 @@ class OnGpu {
   virtual ~OnGpu() = default;
 
   virtual Status enqueue(const engine::Call&, const void* input, void* output, cudaStream_t) = 0;
+  virtual Status why_not(const engine::Call&) = 0;
   virtual Status status() = 0;
   virtual const Error* failure() const = 0;
   virtual Status finish() = 0;

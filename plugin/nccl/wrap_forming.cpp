@@ -50,6 +50,18 @@ int device_of(ncclComm_t by_nccl) {
   return call_real<&Table::ncclCommCuDevice>(by_nccl, &device) == ncclSuccess ? device : cuda::current_device();
 }
 
+/// Options may leave a collective without a plan, which would be an error of the job's calls: as all ranks know them, all find the same.
+Status all_have_plans(const Parts& parts) {
+  const bool may_lack = *config().algorithm != "auto" || *config().numerics != "default" || *config().memory_bytes != 0;
+  for (const engine::Call& call : may_lack ? rules().examples() : std::vector<engine::Call>()) {
+    if (parts.on_gpu != nullptr)
+      GYRE_TRY(parts.on_gpu->why_not(call));
+    else
+      GYRE_TRY(parts.engine->plan(call));
+  }
+  return {};
+}
+
 /// Their part on GPUs, where that is what the ranks are to have. A rank that has not heard of all that they have it has none.
 Result<Parts> with_gpus(std::unique_ptr<engine::Communicator> ranks, const MakeOnGpu& make, ncclComm_t by_nccl,
                         const std::atomic<bool>* cancelled) {
@@ -63,6 +75,7 @@ Result<Parts> with_gpus(std::unique_ptr<engine::Communicator> ranks, const MakeO
     else
       status = on_gpu.error();
   }
+  if (status) status = all_have_plans(parts);
   GYRE_TRY(all_agree(parts.engine->bootstrap(), status));
   return parts;
 }

@@ -65,6 +65,19 @@ Rules Rules::of(const Config& config) {
 
 bool Rules::any() const { return least_bytes <= most_bytes && std::find(taken.begin(), taken.end(), true) != taken.end(); }
 
+std::vector<engine::Call> Rules::examples() const {
+  constexpr DataType type = DataType::float32;
+  std::vector<engine::Call> calls;
+  for (const Collective collective : all_collectives()) {
+    if (!taken[static_cast<size_t>(collective)]) continue;
+    for (const size_t bytes : {least_bytes, most_bytes}) {
+      if (bytes == Rules().most_bytes) continue;
+      calls.push_back({collective, std::max<size_t>(bytes / size_of(type), 1), type, ReduceOp::sum, 0, 0});
+    }
+  }
+  return calls;
+}
+
 std::string_view Rules::why_not(const engine::Call& call, int ranks, bool on_gpu) const {
   if (!taken[static_cast<size_t>(call.collective)]) return "GYRE_COLLECTIVES does not have it";
   if (engine::refuse(call, ranks)) return "gyre does not have such a call";

@@ -19,6 +19,8 @@ struct Rules {
   static Rules of(const Config&);
   /// Some calls can be taken over.
   bool any() const;
+  /// One of each collective that is taken, as small as they come, and of the largest where there is such: what must have a plan.
+  std::vector<engine::Call> examples() const;
   /// Why NCCL runs the call; empty: gyre may. `on_gpu`: the buffers of all ranks' calls are on GPUs.
   std::string_view why_not(const engine::Call&, int ranks, bool on_gpu) const;
 };

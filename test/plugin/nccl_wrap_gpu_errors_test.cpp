@@ -52,6 +52,20 @@ TEST_CASE("wrap on a GPU: no memory to say why a communicator is NCCL's is no en
   log::set_sink(nullptr);
 }
 
+TEST_CASE("wrap on a GPU: what options leave no plan for is NCCL's, and ordered sums are gyre's") {
+  const BesideFake beside({"GYRE_COLLECTIVES=all_reduce", "GYRE_ALGORITHM=double_tree", "GYRE_CHANNELS=1"});
+  const test::KeptLog log;
+  CHECK(run_nccl(2, [](ncclComm_t comm, int) { return by_nccl(comm, 2); }) == "");
+  CHECK(log.count("NCCL runs all calls of this communicator: rank 0: double_tree needs 2 channels, GYRE_CHANNELS is 1") == 2);
+  BesideFake::set_up({"GYRE_COLLECTIVES=all_reduce", "GYRE_NUMERICS=ordered"});
+  CHECK(run_nccl(2, [](ncclComm_t comm, int) -> std::string {
+          GpuFloats data(many, 1);
+          HostCudaStream stream;
+          NCCL_OK(reduce(data, comm, stream));
+          return newly_to_nccl().empty() && stream.done() && data.all(2) ? "" : "not by gyre";
+        }) == "");
+}
+
 TEST_CASE("wrap on a GPU: a rank that fails in the midst of it leaves all to NCCL, and is named") {
   const BesideFake beside;
   const test::KeptLog log;

@@ -9,7 +9,8 @@ namespace gyre::peers {
 
 inline float input(int rank, size_t i) { return static_cast<float>(rank + 1) + static_cast<float>(i % 7); }
 inline float sum_of_inputs(int ranks, size_t i) {
-  return static_cast<float>(ranks * (ranks + 1) / 2) + static_cast<float>(ranks) * static_cast<float>(i % 7);
+  const int of_first_elements = ranks * (ranks + 1) / 2;
+  return static_cast<float>(of_first_elements) + static_cast<float>(ranks) * static_cast<float>(i % 7);
 }
 
 inline void fill(const Call& call, int rank) {

@@ -149,7 +149,7 @@ Result<void*> allocate(size_t bytes) {
   uintptr_t memory = 0;
   const int result = cuda == nullptr ? -1 : cuda->allocate(&memory, bytes);
   if (result != success) return Error{Code::cuda, fmt::format("cuMemAlloc of {} bytes: CUDA's error {}", bytes, result)};
-  return reinterpret_cast<void*>(memory);
+  return reinterpret_cast<void*>(memory);  // NOLINT(performance-no-int-to-ptr): CUDA's type
 }
 
 Status release(void* memory) {

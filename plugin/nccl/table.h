@@ -6,6 +6,7 @@
 namespace gyre::plugin::nccl {
 
 struct Table {
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a name and a list of parameters, not values
 #define GYRE_SLOT(result, name, parameters, arguments) result(*name) parameters;
   NCCL_FUNCTIONS(GYRE_SLOT)
 #undef GYRE_SLOT
@@ -16,7 +17,7 @@ const Table& table() noexcept;
 /// The whole interface by gyre alone.
 namespace stand_alone {
 #define GYRE_FUNCTION(result, name, parameters, arguments) result name parameters noexcept;
-NCCL_FUNCTIONS(GYRE_FUNCTION)
+NCCL_FUNCTIONS(GYRE_FUNCTION)  // NOLINT(readability-avoid-const-params-in-decls): NCCL's own
 #undef GYRE_FUNCTION
 }  // namespace stand_alone
 

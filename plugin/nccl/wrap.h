@@ -11,7 +11,8 @@ namespace gyre::plugin::nccl::wrap {
 Table wrapped_table(const Table& real, const Config&);
 
 #define GYRE_FUNCTION(result, name, parameters, arguments) result name parameters noexcept;
-NCCL_FUNCTIONS(GYRE_FUNCTION)  // those that are NCCL's as they are have no body
+// Those that are NCCL's as they are have no body.
+NCCL_FUNCTIONS(GYRE_FUNCTION)  // NOLINT(readability-avoid-const-params-in-decls): NCCL's own
 #undef GYRE_FUNCTION
 
 }  // namespace gyre::plugin::nccl::wrap

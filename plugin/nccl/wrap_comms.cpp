@@ -62,6 +62,7 @@ std::vector<Birth> births(ncclComm_t* comms, int ranks) {
   const auto shared = std::make_shared<transport::Door>(*std::move(door));
   const uint64_t job = transport::random_number();
   std::vector<Birth> all;
+  all.reserve(static_cast<size_t>(ranks));
   for (int rank = 0; rank < ranks; ++rank) {
     all.push_back({who(rank, ranks), comms + rank, [=, made = comms + rank](ncclResult_t by_nccl) -> Result<Parts> {
                      if (by_nccl != ncclSuccess) return Parts();

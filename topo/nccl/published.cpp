@@ -40,7 +40,8 @@ double PublishedModel::latency(Collective collective, const Entry& entry) const 
   const Published::OfAlgorithm& tree = published_.tree;
   const double local = at(machine_.nvlink ? tree.nvlink : tree.pci, entry.protocol);
   const int levels = whole_log2(static_cast<uint64_t>(job_.nodes));
-  return at(tree.base, entry.protocol) + 2 * ((job_.ranks / job_.nodes - 1) * local + levels * at(tree.network, entry.protocol));
+  const int on_a_node = job_.ranks / job_.nodes;
+  return at(tree.base, entry.protocol) + 2 * ((on_a_node - 1) * local + levels * at(tree.network, entry.protocol));
 }
 
 // What goes over the busiest link.
@@ -75,9 +76,9 @@ std::optional<double> PublishedModel::seconds(Collective collective, const Entry
   const int size = whole_log2(bytes >> 6);
   if (entry.algorithm == Algorithm::tree && size >= 0 && static_cast<size_t>(size) < corrections)
     rate *= published_.correction[static_cast<size_t>(entry.protocol)][static_cast<size_t>(size)];
-  const auto parts = static_cast<uint64_t>(channels_.run) * static_cast<uint64_t>(job_.ranks);
+  const double parts = static_cast<double>(channels_.run) * static_cast<double>(job_.ranks);
   if (entry == Entry{Algorithm::ring, Protocol::simple} && job_.nodes > 1 && collective == Collective::all_reduce &&
-      static_cast<double>(bytes / parts) >= published_.plateau_bytes)
+      static_cast<double>(bytes) >= parts * published_.plateau_bytes)
     wait *= machine_.generation == 0 ? published_.plateau_before_ampere : published_.plateau;
   return wait + static_cast<double>(bytes) / rate;
 }

@@ -3,6 +3,7 @@
 // published. NVLink SHARP, CollNet and PAT are not in it.
 #pragma once
 #include <optional>
+#include <utility>
 
 #include "topo/nccl/model.h"
 
@@ -11,8 +12,8 @@ namespace gyre::topo::nccl {
 class PublishedModel {
  public:
   /// The job must fill nodes alike, and have two ranks or more.
-  PublishedModel(const Published& published, const Machine& machine, const Job& job)
-      : published_(published), machine_(machine), job_(job), channels_(machine.channels(job.nodes)) {}
+  PublishedModel(Published published, const Machine& machine, const Job& job)
+      : published_(std::move(published)), machine_(machine), job_(job), channels_(machine.channels(job.nodes)) {}
 
   /// As Model::seconds, what a kernel's launch takes included.
   std::optional<double> seconds(Collective, const Entry&, uint64_t bytes) const;

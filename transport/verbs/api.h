@@ -38,7 +38,7 @@
 namespace gyre::transport::verbs {
 
 struct Api {
-#define GYRE_MEMBER(name) decltype(&::ibv_##name) name = nullptr;
+#define GYRE_MEMBER(name) decltype(&::ibv_##name) name = nullptr;  // NOLINT(bugprone-macro-parentheses): a name, not a value
   GYRE_VERBS_FUNCTIONS(GYRE_MEMBER)
   GYRE_VERBS_NEWER_FUNCTIONS(GYRE_MEMBER)
 #undef GYRE_MEMBER

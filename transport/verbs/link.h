@@ -178,7 +178,7 @@ class Link final : private Detour::Receiver {
   bool write_piece(Sending&, uint8_t piece);
   bool write_word(Path&, Immediate);
   void sent(Path&);
-  void acknowledged(Sending& sending, uint8_t piece) {
+  void acknowledged(Sending& sending, uint8_t piece) const {
     sending.under_way &= static_cast<uint16_t>(~(1U << piece));
     if (sending.under_way == 0 && (!shape_.confirms || sending.confirmed)) finish(sending);
   }

@@ -82,7 +82,7 @@ std::byte* Link::place_of(Immediate told, uint64_t offset, uint64_t bytes) {
   const Posted& posted = posted_[told.entry];
   const bool waits = posted.request && lap_of(credit.sequence) == told.lap && (posted.pieces >> told.piece & 1U) == 0;
   if (!waits || offset > credit.bytes || bytes > credit.bytes - offset || !detours(posted.memory)) return nullptr;
-  return reinterpret_cast<std::byte*>(credit.address) + offset;
+  return reinterpret_cast<std::byte*>(credit.address) + offset;  // NOLINT(performance-no-int-to-ptr): as it was told to the peer
 }
 
 void Link::taken(Request* owner, uint8_t piece) {

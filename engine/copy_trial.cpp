@@ -85,7 +85,7 @@ void CopyTrial::read(Area& area, const transport::Attached* process, Clock::time
     if (!in_time([&] { return area.written.load(std::memory_order_acquire) == number; }, end)) return;
     if (way_of(number) != straight)
       kernels::copy(own_.data(), area.data, own_.size());
-    else if (!process->read(own_.data(), area.source, own_.size()))
+    else if (process == nullptr || !process->read(own_.data(), area.source, own_.size()))
       area.unreadable.store(true, std::memory_order_relaxed);
     area.read.store(number, std::memory_order_release);
   }

@@ -70,6 +70,7 @@ const Arithmetic* arithmetic(DataType type, ReduceOp op, std::string_view isa) {
   return table != nullptr ? &row(*table, type, op) : nullptr;
 }
 
+// NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): what is chosen is there
 const TreeKernels& tree_kernels(DataType type, ReduceOp op) { return row(*choice().tables.tree, type, op); }
 
 const TreeKernels* tree_kernels(DataType type, ReduceOp op, std::string_view isa) {

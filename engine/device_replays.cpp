@@ -74,9 +74,10 @@ uint64_t DeviceReplays::assign(const Place& place, uint64_t tickets) {
   return place.slot->first;
 }
 
+// Who passes the gate without an item asks for the state.
 void DeviceReplays::close(ReplayDoor::State state) {
-  kernels::store_release(&shared_->lane.gate, kernels::all_tickets);
   kernels::store_release(&shared_->door.state, state);
+  kernels::store_release(&shared_->lane.gate, kernels::all_tickets);
 }
 
 bool DeviceReplays::all_left() const {

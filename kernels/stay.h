@@ -45,7 +45,7 @@ struct ReplaySlot {
 
 /// Where kernels say that they have begun, in the order in which they have.
 struct ReplayDoor {
-  /// ended: the communicator was, which a launch must not pass over in silence.
+  /// ended: the communicator was, which a launch must not pass over in silence, whether or not it had been assigned something.
   enum State : uint64_t { open, let_go, ended };
   static constexpr uint64_t ring = 1024;  ///< more than a GPU has kernels at a time
   struct Start {

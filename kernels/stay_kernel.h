@@ -75,7 +75,10 @@ GYRE_DEVICE void do_items(const StayArgs& args, const Work& work) {
     }
     __syncthreads();
     const StayItem item = args.items[ticket & (args.ring - 1)];  // written before the gate opened, so all threads read the same
-    if (item.ticket != ticket) break;
+    if (item.ticket != ticket) {                                 // half of it may be done, in a communicator that nobody can ask any more
+      if (args.slot != nullptr && load_acquire(&args.door->state) == ReplayDoor::ended) fail_kernel();
+      break;
+    }
     work(item, team);
     __syncthreads();
     if (threadIdx.x == 0) store_release(&args.ended[blockIdx.x].value, ticket + 1);

@@ -1,4 +1,6 @@
 // A graph that runs after its communicator has ended: an error of the GPU, which a real one would not survive.
+#include <atomic>
+
 #include "test/catch.h"
 #include "test/engine/graph_ranks.h"
 #include "test/simt/executor.h"
@@ -22,6 +24,30 @@ TEST_CASE("a graph launched after its communicator has ended fails, and hangs no
           if (!on.stream.done_within(1s)) return "the stream does not end";
           graph->reset();
           return data.all(2) ? "" : "something was written";
+        }) == "");
+  CHECK(simt::failed_kernels() > before);
+}
+
+TEST_CASE("a communicator that ends while a graph of its runs fails it, and hangs nobody", "[device][graph]") {
+  const int before = simt::failed_kernels();
+  std::atomic<bool> ended = false;
+  CHECK(test::run_device_ranks(2, {"GYRE_TRANSPORT=loopback"}, [&](test::DeviceRank& on) -> std::string {
+          auto ending = test::second_communicator(on);
+          if (!ending) return ending.error().what;
+          test::DeviceRank rank{on.host, **ending, on.gpu, on.stream};
+          test::DeviceArray<int64_t> data(on, std::vector<int64_t>(5000, 1));
+          if (!on.stream.done_within(10s)) return "nothing was copied";
+          auto graph = test::capture(on.stream, [&] { return test::sum(rank, data); });
+          if (!graph) return graph.error().what;
+          if (on.rank() == 1) {
+            while (!ended) std::this_thread::yield();
+            return "";
+          }
+          (*graph)->launch(on.stream);
+          while (rank.device.idle()) std::this_thread::yield();  // until it is assigned something
+          ending->reset();
+          ended = true;
+          return on.stream.done_within(1s) ? "" : "the stream does not end";
         }) == "");
   CHECK(simt::failed_kernels() > before);
 }

@@ -15,19 +15,14 @@ bool DeviceCommunicator::in_graphs() {
   return !graphs_.empty() || !waiting_.empty();
 }
 
-// What is refused here has not been called, and the next call may do. Nobody waits for a graph that was not made, so that what goes wrong
-// concerns this rank only.
+// The call is numbered before there may be no place for it: whether there is differs from rank to rank, and the next calls' words must not.
+// Nobody waits for a graph that was not made, so that what goes wrong concerns this rank only.
 Status DeviceCommunicator::capture(const Call& call, const void* input, void* output, void* user, uint64_t graph) {
+  const auto operation = GYRE_TRY(prepare(call, input, output));
+  auto program = GYRE_TRY(this->program(operation));
+  if (program->steps.kernels.empty()) return {};  // nothing to be done on this rank, also by messages
   const auto place = GYRE_TRY(take_place());
-  auto operation = prepare(call, input, output);
-  auto program = operation ? this->program(*operation) : Result<std::unique_ptr<DeviceProgram>>(operation.error());
-  const bool runs = program && !(*program)->steps.kernels.empty();
-  if (!runs) {  // nothing to be done on this rank, also by messages
-    const auto lock = turn();
-    queue_->replays().give_back(place);
-    return program ? Status() : Status(program.error());
-  }
-  return add_captured(*operation, *std::move(program), place, user, graph);
+  return add_captured(operation, std::move(program), place, user, graph);
 }
 
 // Memory is taken only when nothing waits for the GPU, and so before there is none left.

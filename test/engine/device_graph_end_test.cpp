@@ -179,3 +179,31 @@ TEST_CASE("no memory is taken for graphs while a collective is under way", "[dev
           return data.all(2) && other.all(2) ? "" : "a wrong sum";
         }) == "");
 }
+
+TEST_CASE("a rank that has no room for a collective in a graph, where others do, goes on with them", "[device][graph]") {
+  CHECK(run_device_ranks(2, settings_of_ends, [](DeviceRank& on) -> std::string {
+          test::DeviceArray<int64_t> data(on, std::vector<int64_t>(100, 1)), other(on, std::vector<int64_t>(100, 1));
+          const auto side = on.gpu.open_stream();
+          if (!on.stream.done_within(10s)) return "nothing was copied";
+          int refused = 0;
+          const auto many = [&]() -> Status {
+            for (int i = 0; i < 300; ++i) refused += test::sum(on, data) ? 0 : 1;
+            return {};
+          };
+          auto first = capture(on.stream, many);
+          if (on.rank() == 1) {
+            first->reset();
+            while (on.device.in_graphs()) std::this_thread::yield();
+          }
+          std::atomic<bool> goes_on = false;
+          side->add([&] {
+            while (!goes_on) std::this_thread::yield();
+          });
+          if (Status given = test::sum(on, other, *side); !given) return given.error().what;
+          const auto second = capture(on.stream, many);
+          goes_on = true;
+          if ((refused > 0) != (on.rank() == 0)) return "another rank was refused";
+          if (Status given = test::sum(on, data); !given) return given.error().what;
+          return data.all(2) && other.all(2) ? "" : "a wrong sum";
+        }) == "");
+}

@@ -25,13 +25,18 @@ Status DeviceCommunicator::capture(const Call& call, const void* input, void* ou
   return add_captured(operation, std::move(program), place, user, graph);
 }
 
-// Memory is taken only when nothing waits for the GPU, and so before there is none left.
+// Memory is taken only when nothing waits for the GPU, as far as is known here, and so before there is none left. A graph that was launched
+// and has not begun is not known: CUDA may wait for it, and so the thread below goes on meanwhile.
 Result<DeviceReplays::Place> DeviceCommunicator::take_place() {
   constexpr size_t soon = 128;
-  const auto lock = turn();
+  auto lock = turn();
   DeviceReplays& replays = queue_->replays();
-  const bool busy = under_way() || graphs_.midway();
-  if (replays.room() < soon && !busy) GYRE_TRY(replays.grow(gpu_));
+  if (replays.room() < soon && !under_way() && !replays.any_begun() && !graphs_.midway()) {
+    lock.unlock();
+    auto slab = GYRE_TRY(replays.more_places(gpu_));
+    lock.lock();
+    replays.grow(std::move(slab));
+  }
   if (replays.room() == 0) {
     return Error{
         Code::invalid_usage,

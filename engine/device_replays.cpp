@@ -26,17 +26,21 @@ Result<std::shared_ptr<DeviceReplays>> DeviceReplays::open(kernels::Gpu& gpu, un
   made->memory_ = GYRE_TRY(gpu.allocate_pinned(sizeof(Shared)));
   made->shared_ = new (made->memory_.get()) Shared{};
   made->shared_->lane.close_items();
-  GYRE_TRY(made->grow(gpu));
+  made->grow(GYRE_TRY(made->more_places(gpu)));
   return made;
 }
 
-Status DeviceReplays::grow(kernels::Gpu& gpu) {
+Result<DeviceReplays::Slab> DeviceReplays::more_places(kernels::Gpu& gpu) const {
   const size_t more = std::max(first_places, slots_.size());
-  slabs_.push_back(GYRE_TRY(gpu.allocate_pinned(more * sizeof(ReplaySlot))));
-  auto* const slots = new (slabs_.back().get()) ReplaySlot[more]{};
-  for (size_t i = more; i > 0; --i) free_.push_back(slots + i - 1);
-  for (size_t i = 0; i < more; ++i) slots_.push_back(slots + i);
-  return {};
+  Slab slab{GYRE_TRY(gpu.allocate_pinned(more * sizeof(ReplaySlot))), more};
+  return slab;
+}
+
+void DeviceReplays::grow(Slab slab) {
+  auto* const slots = new (slab.memory.get()) ReplaySlot[slab.places]{};
+  slabs_.push_back(std::move(slab.memory));
+  for (size_t i = slab.places; i > 0; --i) free_.push_back(slots + i - 1);
+  for (size_t i = 0; i < slab.places; ++i) slots_.push_back(slots + i);
 }
 
 DeviceReplays::Place DeviceReplays::take() {

@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "kernels/gpu.h"
+#include "kernels/mem.h"
 
 namespace gyre::engine {
 
@@ -35,10 +36,15 @@ class DeviceReplays : public std::enable_shared_from_this<DeviceReplays> {
     kernels::ReplaySlot* slot = nullptr;
     uint64_t id = 0;  ///< never used again
   };
+  /// Memory for as many places again, by one thread at a time: that which grows this, too.
+  struct Slab {
+    kernels::GpuMemory memory;
+    size_t places = 0;
+  };
+  Result<Slab> more_places(kernels::Gpu&) const;
   // By one thread at a time: of the communicator.
   size_t room() const { return free_.size(); }
-  /// Takes memory for as many places again. Not while a collective is under way.
-  Status grow(kernels::Gpu&);
+  void grow(Slab);
   /// There must be room.
   Place take();
   void give_back(const Place& place) { free_.push_back(place.slot); }
@@ -51,6 +57,8 @@ class DeviceReplays : public std::enable_shared_from_this<DeviceReplays> {
   /// A kernel that has begun: the first that has not been popped. Error: some were lost.
   Result<std::optional<uint64_t>> begun() const;
   void pop() { ++popped_; }
+  /// There are such, or a kernel is about to say so.
+  bool any_begun() const { return kernels::load_acquire(&shared_->door.starts_made) != popped_; }
   /// Lets the place's kernel go on, once: with so many tickets, of which it is told the first.
   uint64_t assign(const Place&, uint64_t tickets);
   /// No kernel waits any more, nor will; those that were assigned nothing leave.

@@ -77,6 +77,7 @@ Status DeviceCommunicator::enqueue(const Call& call, const void* input, void* ou
   auto work = give(operation, user, hand_off, announced);  // without the lock: it may wait until what was given before has ended
   const auto lock = turn();
   if (!work) return fail(work.error());  // other ranks wait for what will never come, and some of it may be on the stream
+  if (failure_) return *failure_;        // since it was prepared: it will not run
   operation.bound = *std::move(work);
   if (announced) {
     waiting_.push_back(std::move(operation));

@@ -3,6 +3,9 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
+#include <iterator>
+#include <map>
+
 #include "kernels/cuda_place.h"
 
 namespace gyre::kernels {
@@ -17,9 +20,8 @@ class CudaStream final : public Stream {
       cudaStreamSynchronize(stream_);
       cudaStreamDestroy(stream_);
     }
-    for (const cudaEvent_t event : {event_, captured_}) {
-      if (event != nullptr) cudaEventDestroy(event);
-    }
+    if (event_ != nullptr) cudaEventDestroy(event_);
+    for (const auto& [id, last] : last_captured_) cudaEventDestroy(last.event);
   }
 
   Status open() {
@@ -27,7 +29,6 @@ class CudaStream final : public Stream {
     int least = 0, highest = 0;
     GYRE_TRY(said("cudaDeviceGetStreamPriorityRange", cudaDeviceGetStreamPriorityRange(&least, &highest)));
     GYRE_TRY(said("cudaStreamCreateWithPriority", cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, highest)));
-    GYRE_TRY(said("cudaEventCreateWithFlags", cudaEventCreateWithFlags(&captured_, cudaEventDisableTiming)));
     priority_ = highest;
     return said("cudaEventCreateWithFlags", cudaEventCreateWithFlags(&event_, cudaEventDisableTiming));
   }
@@ -66,8 +67,10 @@ class CudaStream final : public Stream {
     auto* const stream = static_cast<cudaStream_t>(user);
     const Capture capture = GYRE_TRY(capture_info(user));
     if (capture.id == 0) return Error{Code::invalid_usage, "the capture of a CUDA graph has ended"};
+    const std::weak_ptr<void> held = kept;
     GYRE_TRY(keep(capture.graph, std::move(kept)));
-    if (capture.id == last_capture_) GYRE_TRY(said("cudaStreamWaitEvent", cudaStreamWaitEvent(stream, captured_, 0)));
+    const auto before = last_captured_.find(capture.id);
+    if (before != last_captured_.end()) GYRE_TRY(said("cudaStreamWaitEvent", cudaStreamWaitEvent(stream, before->second.event, 0)));
     StayArgs own = args;
     void* list[] = {&own};
     cudaLaunchAttribute urgent{};
@@ -76,10 +79,7 @@ class CudaStream final : public Stream {
     cudaLaunchConfig_t how{};
     how.gridDim = dim3(blocks), how.blockDim = dim3(step_threads), how.stream = stream, how.attrs = &urgent, how.numAttrs = 1;
     GYRE_TRY(said("cudaLaunchKernelExC", cudaLaunchKernelExC(&how, reinterpret_cast<const void*>(kernel), list)));
-    last_capture_ = 0;
-    GYRE_TRY(said("cudaEventRecord", cudaEventRecord(captured_, stream)));
-    last_capture_ = capture.id;
-    return {};
+    return note_captured(capture.id, stream, held);
   }
   Status follow(void* user) override { return order(static_cast<cudaStream_t>(user), stream_); }
   Status lead(void* user) override { return order(stream_, static_cast<cudaStream_t>(user)); }
@@ -109,6 +109,24 @@ class CudaStream final : public Stream {
       return Error{Code::invalid_usage, "the stream's capture in a CUDA graph was invalidated by an earlier call"};
     return status == cudaStreamCaptureStatusActive ? Capture{id, graph} : Capture{};
   }
+  Status note_captured(uint64_t id, cudaStream_t stream, const std::weak_ptr<void>& held) {
+    if (last_captured_.count(id) == 0) {
+      forget_captures();
+      cudaEvent_t made = nullptr;
+      GYRE_TRY(said("cudaEventCreateWithFlags", cudaEventCreateWithFlags(&made, cudaEventDisableTiming)));
+      last_captured_[id].event = made;
+    }
+    LastCaptured& last = last_captured_[id];
+    last.held = held;
+    return said("cudaEventRecord", cudaEventRecord(last.event, stream));
+  }
+  void forget_captures() {
+    for (auto last = last_captured_.begin(); last != last_captured_.end();) {
+      const bool gone = last->second.held.expired();
+      if (gone) cudaEventDestroy(last->second.event);
+      last = gone ? last_captured_.erase(last) : std::next(last);
+    }
+  }
   // Who lets go makes no call into CUDA, which must not come from there.
   static Status keep(cudaGraph_t graph, std::shared_ptr<void> kept) {
     auto own = std::make_unique<std::shared_ptr<void>>(std::move(kept));
@@ -130,9 +148,12 @@ class CudaStream final : public Stream {
   const Place& place_;
   cudaStream_t stream_ = nullptr;
   cudaEvent_t event_ = nullptr;
-  // Of what was captured last, and in which graph.
-  cudaEvent_t captured_ = nullptr;
-  uint64_t last_capture_ = 0;
+  /// Several captures may be under way in turn. Each has this until its graphs are gone, which is known without asking CUDA.
+  struct LastCaptured {
+    cudaEvent_t event = nullptr;  ///< recorded after it
+    std::weak_ptr<void> held;     ///< by the graph
+  };
+  std::map<uint64_t, LastCaptured> last_captured_;  // by capture
   int priority_ = 0;
 };
 

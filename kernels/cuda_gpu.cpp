@@ -68,7 +68,6 @@ class CudaStream final : public Stream {
     const Capture capture = GYRE_TRY(capture_info(user));
     if (capture.id == 0) return Error{Code::invalid_usage, "the capture of a CUDA graph has ended"};
     const std::weak_ptr<void> held = kept;
-    GYRE_TRY(keep(capture.graph, std::move(kept)));
     const auto before = last_captured_.find(capture.id);
     if (before != last_captured_.end()) GYRE_TRY(said("cudaStreamWaitEvent", cudaStreamWaitEvent(stream, before->second.event, 0)));
     StayArgs own = args;
@@ -79,6 +78,7 @@ class CudaStream final : public Stream {
     cudaLaunchConfig_t how{};
     how.gridDim = dim3(blocks), how.blockDim = dim3(step_threads), how.stream = stream, how.attrs = &urgent, how.numAttrs = 1;
     GYRE_TRY(said("cudaLaunchKernelExC", cudaLaunchKernelExC(&how, reinterpret_cast<const void*>(kernel), list)));
+    GYRE_TRY(keep(capture.graph, std::move(kept)));
     return note_captured(capture.id, stream, held);
   }
   Status follow(void* user) override { return order(static_cast<cudaStream_t>(user), stream_); }
@@ -127,16 +127,15 @@ class CudaStream final : public Stream {
       last = gone ? last_captured_.erase(last) : std::next(last);
     }
   }
-  // Who lets go makes no call into CUDA, which must not come from there.
+  // Who lets go makes no call into CUDA, which must not come from there. What could not be given to the graph is never let go of, since its
+  // kernel is there and may run.
   static Status keep(cudaGraph_t graph, std::shared_ptr<void> kept) {
     auto own = std::make_unique<std::shared_ptr<void>>(std::move(kept));
     cudaUserObject_t object = nullptr;
     const auto let_go = [](void* held) { delete static_cast<std::shared_ptr<void>*>(held); };
-    GYRE_TRY(said("cudaUserObjectCreate", cudaUserObjectCreate(&object, own.get(), let_go, 1, cudaUserObjectNoDestructorSync)));
-    own.release();  // NOLINT(bugprone-unused-return-value): the object has it
-    const Status kept_by_graph = said("cudaGraphRetainUserObject", cudaGraphRetainUserObject(graph, object, 1, cudaGraphUserObjectMove));
-    if (!kept_by_graph) cudaUserObjectRelease(object, 1);
-    return kept_by_graph;
+    void* const held = own.release();
+    GYRE_TRY(said("cudaUserObjectCreate", cudaUserObjectCreate(&object, held, let_go, 1, cudaUserObjectNoDestructorSync)));
+    return said("cudaGraphRetainUserObject", cudaGraphRetainUserObject(graph, object, 1, cudaGraphUserObjectMove));
   }
   // The event may be recorded anew as soon as it is waited for.
   Status order(cudaStream_t first, cudaStream_t then) {

@@ -79,6 +79,7 @@ Status DeviceCommunicator::enqueue(const Call& call, const void* input, void* ou
   if (!work) return fail(work.error());  // other ranks wait for what will never come, and some of it may be on the stream
   if (failure_) return *failure_;        // since it was prepared: it will not run
   operation.bound = *std::move(work);
+  if (announced && given_last_.kernels == 0) return {};  // nothing to be done on this rank, nor any word of it
   if (announced) {
     waiting_.push_back(std::move(operation));
     given_.notify_all();

@@ -79,6 +79,7 @@ HandOff DeviceQueue::fitting(const DeviceSteps& steps) const {
 
 Result<Tickets> DeviceQueue::enqueue(const Call& call, const DeviceSteps& steps, HandOff hand_off, void* user, bool announced) {
   const Tickets tickets{next_, next_ + steps.kernels.size(), hand_off, false};
+  announced = announced && !steps.kernels.empty();  // more that wait for nothing could be announced than the door has room for
   GYRE_TRY(stream_->follow(user));
   if (hand_off == HandOff::gates) {
     if (announced) GYRE_TRY(stay(kernels::stay_kernel_of(DataType::uint8, ReduceOp::sum), {}, true));

@@ -43,7 +43,7 @@ class DeviceQueue {
   /// Error: this GPU has no such kernels.
   Status refuse(const Call&) const;
   /// Gives the stream a collective's kernels, between what `user`, a stream, has been given so far and what it will be. Called by one
-  /// thread at a time. `announced`: replays() is told when it begins, by 0.
+  /// thread at a time. `announced`: replays() is told when it begins, by 0, unless it has no kernels.
   Result<Tickets> enqueue(const Call&, const DeviceSteps&, HandOff, void* user, bool announced);
   /// As kernels::Stream::capture_of().
   Result<uint64_t> capture_of(void* user) { return stream_->capture_of(user); }

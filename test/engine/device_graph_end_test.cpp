@@ -207,3 +207,30 @@ TEST_CASE("a rank that has no room for a collective in a graph, where others do,
           return data.all(2) && other.all(2) ? "" : "a wrong sum";
         }) == "");
 }
+
+TEST_CASE("any number of calls without kernels may be made while a graph runs", "[device][graph]") {
+  std::atomic<bool> called = false;
+  CHECK(run_device_ranks(2, settings_of_ends, [&](DeviceRank& on) -> std::string {
+          test::DeviceArray<int64_t> data(on, std::vector<int64_t>(100, 1));
+          const auto side = on.gpu.open_stream();
+          if (!on.stream.done_within(10s)) return "nothing was copied";
+          const auto graph = capture(on.stream, [&] { return test::sum(on, data); });
+          if (!graph) return graph.error().what;
+          if (on.rank() == 1)
+            while (!called) std::this_thread::yield();
+          (*graph)->launch(on.stream);
+          while (on.rank() == 0 && on.device.idle()) std::this_thread::yield();  // until its thread waits for rank 1
+          const Call none{Collective::all_reduce, 0, DataType::int64, ReduceOp::sum, 0};
+          for (int i = 0; i < 1100; ++i) {
+            const Status given = on.device.enqueue(none, nullptr, nullptr, side->handle());
+            called = called || !given;
+            if (!given) return given.error().what;
+          }
+          const bool passed = side->done_within(20s);
+          called = true;
+          if (!passed) return "they do not end";
+          if (!data.all(2)) return "a wrong sum";
+          if (Status given = test::sum(on, data); !given) return given.error().what;
+          return data.all(4) ? "" : "a wrong sum after them";
+        }) == "");
+}

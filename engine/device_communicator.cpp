@@ -42,7 +42,7 @@ DeviceCommunicator::~DeviceCommunicator() {
 
 void DeviceCommunicator::leave_remains() {
   constexpr std::chrono::milliseconds patience{200};
-  queue_->let_go(failure_ ? kernels::ReplayDoor::let_go : kernels::ReplayDoor::ended);
+  queue_->let_go(failure_ && !finished_ ? kernels::ReplayDoor::let_go : kernels::ReplayDoor::ended);
   const auto until = std::chrono::steady_clock::now() + patience;
   auto done = queue_->done();
   for (; done && !*done && std::chrono::steady_clock::now() < until; done = queue_->done()) std::this_thread::yield();
@@ -104,6 +104,7 @@ Result<Operation> DeviceCommunicator::prepare(const Call& call, const void* inpu
   GYRE_TRY(queue_->refuse(call));
   const auto lock = turn();
   if (failure_) return *failure_;
+  finished_ = false;
   auto operation = communicator_->prepare(call, input, output);
   if (operation) return operation;
   if (const Status lives = communicator_->lives(); !lives) return fail(lives.error());
@@ -195,13 +196,14 @@ Status DeviceCommunicator::finish() {
     const auto lock = turn();
     if (failure_) return *failure_;
     if (under_way()) continue;
-    if (graphs_.empty()) return {};
+    if (graphs_.empty()) return finished_ = true, Status();
     if (!finishing_since_) finishing_since_ = begin;  // it may be asked for twice
     const auto quiet_since = std::max(*finishing_since_, active_);
     const bool midway = graphs_.midway();
     if (now - quiet_since < (midway ? until_next : until_begun)) continue;
     if (midway) return Error{Code::invalid_usage, "a CUDA graph does not go on between two of its collectives"};
     log::info("rank {}: {} collectives in CUDA graphs may not run any more", rank(), graphs_.size());
+    finished_ = true;
     return {};
   }
 }
@@ -212,7 +214,7 @@ Error DeviceCommunicator::fail(const Error& error) {
   failure_ = error;
   failed_.store(true, std::memory_order_release);
   communicator_->fail(error);
-  queue_->let_go();
+  queue_->let_go(finished_ ? kernels::ReplayDoor::ended : kernels::ReplayDoor::let_go);
   return error;
 }
 

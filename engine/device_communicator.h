@@ -116,6 +116,7 @@ class DeviceCommunicator {
   std::deque<Operation> waiting_;                 // given while graphs held collectives: until the GPU begins them
   std::chrono::steady_clock::time_point active_;  // so long something was under way while graphs held collectives
   std::optional<std::chrono::steady_clock::time_point> finishing_since_;
+  bool finished_ = false;  // and nothing has been given or begun since: what runs later is an error, also where others have gone meanwhile
   bool over_ = false;
   std::optional<Error> failure_;     // written once …
   std::atomic<bool> failed_{false};  // … before this

@@ -1,5 +1,7 @@
 // A graph that runs after its communicator has ended: an error of the GPU, which a real one would not survive.
 #include <atomic>
+#include <chrono>
+#include <thread>
 
 #include "test/catch.h"
 #include "test/engine/graph_ranks.h"
@@ -47,6 +49,28 @@ TEST_CASE("a communicator that ends while a graph of its runs fails it, and hang
           while (rank.device.idle()) std::this_thread::yield();  // until it is assigned something
           ending->reset();
           ended = true;
+          return on.stream.done_within(1s) ? "" : "the stream does not end";
+        }) == "");
+  CHECK(simt::failed_kernels() > before);
+}
+
+TEST_CASE("a graph launched after its communicator has finished fails also where another rank has gone since", "[device][graph]") {
+  const int before = simt::failed_kernels();
+  std::atomic<int> finished = 0;
+  CHECK(test::run_device_ranks(2, {"GYRE_TRANSPORT=loopback"}, [&](test::DeviceRank& on) -> std::string {
+          auto ending = test::second_communicator(on);
+          if (!ending) return ending.error().what;
+          test::DeviceRank rank{on.host, **ending, on.gpu, on.stream};
+          test::DeviceArray<int64_t> data(on, std::vector<int64_t>(5000, 1));
+          auto graph = test::capture(on.stream, [&] { return test::sum(rank, data); });
+          if (!graph) return graph.error().what;
+          const Status ended = rank.device.finish();
+          for (++finished; finished < 2;) std::this_thread::yield();
+          if (!ended) return ended.error().what;
+          if (on.rank() == 1) return rank.device.abort("gone"), "";
+          while (rank.device.status()) std::this_thread::sleep_for(1ms);
+          ending->reset();
+          (*graph)->launch(on.stream);
           return on.stream.done_within(1s) ? "" : "the stream does not end";
         }) == "");
   CHECK(simt::failed_kernels() > before);

@@ -89,6 +89,7 @@ Result<std::optional<Operation>> DeviceCommunicator::next_begun() {
   if (!id || (*id == 0 && waiting_.empty())) return std::optional<Operation>();  // who gives it holds no lock meanwhile
   replays.pop();
   finished_ = false;
+  finishing_since_.reset();
   if (*id == 0) {
     std::optional<Operation> next(std::move(waiting_.front()));
     waiting_.pop_front();

@@ -105,6 +105,7 @@ Result<Operation> DeviceCommunicator::prepare(const Call& call, const void* inpu
   const auto lock = turn();
   if (failure_) return *failure_;
   finished_ = false;
+  finishing_since_.reset();
   auto operation = communicator_->prepare(call, input, output);
   if (operation) return operation;
   if (const Status lives = communicator_->lives(); !lives) return fail(lives.error());
@@ -197,7 +198,7 @@ Status DeviceCommunicator::finish() {
     if (failure_) return *failure_;
     if (under_way()) continue;
     if (graphs_.empty()) return finished_ = true, Status();
-    if (!finishing_since_) finishing_since_ = begin;  // it may be asked for twice
+    if (!finishing_since_) finishing_since_ = begin;  // it may be asked for twice, with nothing between
     const auto quiet_since = std::max(*finishing_since_, active_);
     const bool midway = graphs_.midway();
     if (now - quiet_since < (midway ? until_next : until_begun)) continue;

@@ -2,7 +2,8 @@
 // moves what is under way then assigns it tickets of its own and runs the call once more (kernels/stay.h). So nothing in a graph differs
 // from replay to replay, and nothing has to be reset. What the GPU begins is the order of all, since a graph's launch is no call of ours:
 // while graphs hold collectives the others say that they begin, too, and wait for that. Ranks must begin in the same order, as in NCCL, by
-// which streams they use; those that do not find out by the words of their messages, before anything is touched.
+// which streams they use; those that do not find out by the words of their messages, before anything is touched, or wait for each other
+// until the deadline: what one has begun, another holds back behind what that has begun.
 #include <fmt/format.h>
 
 #include "base/log.h"

@@ -191,8 +191,10 @@ ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataTyp
 }
 ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t handle) noexcept {
   return answer("ncclRedOpDestroy", [&]() -> Result<ncclResult_t> {
-    if (const auto comm = beside(handle)) comm->premul_sums.erase(op);
-    return pass(nullptr, nullptr, [=] { return call_real<&Table::ncclRedOpDestroy>(op, handle); });  // after the calls that are held
+    const auto comm = beside(handle);
+    const bool known = comm != nullptr && comm->premul_sums.erase(op) > 0;
+    const Forward forward = [=] { return call_real<&Table::ncclRedOpDestroy>(op, handle); };
+    return known ? pass_behind_held(comm, forward) : pass(nullptr, nullptr, forward);  // which is NCCL's to refuse, now
   });
 }
 

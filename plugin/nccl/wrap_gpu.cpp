@@ -43,6 +43,10 @@ Status place_on_gpu(Operation& operation) {
 
 bool HeldOnGpu::is_nccls(const Beside& comm) const { return std::find(nccls_.begin(), nccls_.end(), &comm) != nccls_.end(); }
 
+bool HeldOnGpu::has(const Beside& comm) const {
+  return std::any_of(held_.begin(), held_.end(), [&](const Issued& issued) { return is_of(issued, comm); });
+}
+
 std::vector<Issued> HeldOnGpu::leave_to_nccl(const Beside& comm) {
   if (is_nccls(comm)) return {};
   nccls_.push_back(&comm);

@@ -33,6 +33,8 @@ class HeldOnGpu {
   bool empty() const { return held_.empty(); }
   void hold(Issued issued) { held_.push_back(std::move(issued)); }
   bool is_nccls(const Beside&) const;
+  /// Some are of that communicator.
+  bool has(const Beside&) const;
   /// All collectives of that communicator are NCCL's in this group. Those that were held.
   std::vector<Issued> leave_to_nccl(const Beside&);
   const std::vector<Issued>& calls() const { return held_; }

@@ -29,6 +29,7 @@ struct WrapGroup {
   HeldOnGpu on_gpu;
   std::vector<ByNccl> given;  // to NCCL, of communicators that gyre has, too
   std::vector<Birth> births;
+  std::vector<Forward> behind;        // to be given to NCCL when the group has ended
   ncclResult_t failed = ncclSuccess;  // the first call that has
 };
 thread_local WrapGroup open_group;
@@ -141,6 +142,15 @@ void note_launched(const std::vector<ByNccl>& given, ncclResult_t result) {
   }
 }
 
+// An error here is all that can be said yet of a call that has returned.
+ncclResult_t pass_behind(const WrapGroup& ended, ncclResult_t result) {
+  for (const Forward& forward : ended.behind) {
+    const ncclResult_t own = forwarded(forward);
+    if (result == ncclSuccess) result = own;
+  }
+  return result;
+}
+
 // gyre's collectives come before what else the group has, which NCCL launches at its end.
 ncclResult_t end_on_gpu(const WrapGroup& ended) {
   if (ended.failed != ncclSuccess) return ended.failed;
@@ -183,6 +193,12 @@ Result<ncclResult_t> pass(const std::shared_ptr<Beside>& comm, cudaStream_t stre
   const ncclResult_t result = forwarded(forward);
   note_launched(alone, result);
   return result;
+}
+
+Result<ncclResult_t> pass_behind_held(const std::shared_ptr<Beside>& comm, const Forward& forward) {
+  if (comm == nullptr || open_group.depth == 0 || !open_group.on_gpu.has(*comm)) return pass(nullptr, nullptr, forward);
+  open_group.behind.push_back(forward);
+  return ncclSuccess;
 }
 
 ncclResult_t noted(ncclResult_t result) {
@@ -231,6 +247,7 @@ Result<ncclResult_t> end_group() {
   note_launched(ended.given, result);
   form(ended.births, result);
   if (result == ncclSuccess) result = by_gyre;
+  result = pass_behind(ended, result);
   if (ended.held.empty()) return result;
   if (result == ncclSuccess) return settle(ended.held);
   Beside::decline(ended.held.front().comm, ended.held.size());  // and the group is dropped
@@ -238,14 +255,14 @@ Result<ncclResult_t> end_group() {
 }
 
 ncclResult_t simulate_group(ncclSimInfo_t* info) {
-  if (open_group.depth > 1) {
-    --open_group.depth;
-  } else if (open_group.depth == 1) {
-    const WrapGroup ended = std::exchange(open_group, WrapGroup());
-    for (const Issued& issued : ended.held) forwarded(issued.forward);
-    for (const Issued& issued : ended.on_gpu.calls()) forwarded(issued.forward);
+  if (open_group.depth != 1) {
+    if (open_group.depth > 1) --open_group.depth;
+    return call_real<&Table::ncclGroupSimulateEnd>(info);
   }
-  return call_real<&Table::ncclGroupSimulateEnd>(info);
+  const WrapGroup ended = std::exchange(open_group, WrapGroup());
+  for (const Issued& issued : ended.held) forwarded(issued.forward);
+  for (const Issued& issued : ended.on_gpu.calls()) forwarded(issued.forward);
+  return pass_behind(ended, call_real<&Table::ncclGroupSimulateEnd>(info));
 }
 
 }  // namespace gyre::plugin::nccl::wrap

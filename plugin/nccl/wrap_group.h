@@ -30,6 +30,9 @@ Result<ncclResult_t> issue(Issued);
 Result<ncclResult_t> leave(const std::shared_ptr<Beside>& comm, cudaStream_t, const Forward&);
 /// Any other call that a group records.
 Result<ncclResult_t> pass(const std::shared_ptr<Beside>& comm, cudaStream_t, const Forward&);
+/// What would take from calls on GPU memory that its group holds back of that communicator what they need, should they be NCCL's yet: after
+/// the group then, else as pass().
+Result<ncclResult_t> pass_behind_held(const std::shared_ptr<Beside>& comm, const Forward&);
 /// What a call that a group records has come to: after an error gyre does nothing of the group.
 ncclResult_t noted(ncclResult_t);
 /// After NCCL has answered a call that makes these: gyre's are made now, or, in a group, at its end.

@@ -239,7 +239,8 @@ FAKE ncclResult_t ncclAllReduce(const void* input, void* output, size_t count, n
                                 cudaStream_t stream) {
   Comm* comm = of(handle);
   SAY("ncclAllReduce %d %zu %d %d %d %d", input == output, count, (int)type, (int)op, comm->rank, stream == NULL);
-  if (count > 0 && input == NULL) return depth == 0 ? ncclInvalidArgument : (wrong = ncclInvalidArgument);
+  const int sum_ended = op >= ncclNumOps && (comm->ended_sums >> (op - ncclNumOps) & 1) != 0;
+  if ((count > 0 && input == NULL) || sum_ended) return depth == 0 ? ncclInvalidArgument : (wrong = ncclInvalidArgument);
   return call((Call){REDUCE, comm, input, output, count, (int)type, (int)op, 0, stream});
 }
 FAKE ncclResult_t ncclSend(const void* input, size_t count, ncclDataType_t type, int peer, ncclComm_t handle, cudaStream_t stream) {
@@ -261,8 +262,8 @@ FAKE ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDa
   *op = (ncclRedOp_t)(ncclNumOps + comm->made_sums++);
   return ncclSuccess;
 }
-FAKE ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm) {
-  (void)comm;
+FAKE ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t handle) {
+  of(handle)->ended_sums |= 1 << (op - ncclNumOps);
   SAY("ncclRedOpDestroy %d", (int)op);
   return ncclSuccess;
 }

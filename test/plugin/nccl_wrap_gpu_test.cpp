@@ -185,6 +185,26 @@ TEST_CASE("wrap on a GPU: pre-multiplied sums are gyre's, too, with scalars of t
         }) == "");
 }
 
+TEST_CASE("wrap on a GPU: an operation that is destroyed in a group is there for all of the group's calls") {
+  const BesideFake beside;
+  CHECK(run_nccl(2, [](ncclComm_t comm, int rank) -> std::string {
+          GpuFloats data(large, 1), few(small, 1);
+          HostCudaStream stream;
+          float scalar = static_cast<float>(rank + 2);
+          ncclRedOp_t op{};
+          NCCL_OK(ncclGroupStart());
+          NCCL_OK(ncclRedOpCreatePreMulSum(&op, &scalar, ncclFloat32, ncclScalarHostImmediate, comm));
+          NCCL_OK(ncclAllReduce(data.data(), data.data(), large, ncclFloat32, op, comm, stream));
+          NCCL_OK(ncclRedOpDestroy(op, comm));
+          NCCL_OK(sum(few.data(), small, comm, stream));
+          NCCL_OK(ncclGroupEnd());
+          if (const auto calls = newly_to_nccl(); calls != "GroupStart AllReduce AllReduce GroupEnd ") return "to NCCL: " + calls;
+          if (!stream.done() || !data.all(5) || !few.all(2)) return "a wrong sum";
+          NCCL_GIVES(ncclInvalidArgument, ncclAllReduce(data.data(), data.data(), small, ncclFloat32, op, comm, stream));
+          return "";
+        }) == "");
+}
+
 TEST_CASE("wrap on a GPU: communicators of some ranks are gyre's there, too") {
   const BesideFake beside;
   CHECK(run_nccl(4, [](ncclComm_t comm, int rank) -> std::string {

@@ -165,13 +165,14 @@ ncclResult_t ncclCommShrink(ncclComm_t comm, int* without, int count, ncclComm_t
   });
 }
 
-// All ranks register, each its own memory, as all give what they have back. In a group the window is not known before its end, and stays.
+// All ranks register symmetric windows together, each its own memory, as all give what they have back. Any other kind a rank may have
+// alone, so that it decides nothing. NCCL succeeds without a window where it has none.
 ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* memory, size_t bytes, ncclWindow_t* window, int flags) noexcept {
   return answer("ncclCommWindowRegister", [&]() -> Result<ncclResult_t> {
     const auto result =
         GYRE_TRY(pass(nullptr, nullptr, [&] { return call_real<&Table::ncclCommWindowRegister>(comm, memory, bytes, window, flags); }));
-    const auto owner = result == ncclSuccess && window != nullptr ? beside(comm) : nullptr;
-    if (owner != nullptr) owner->windows.push_back({in_group() ? nullptr : *window, static_cast<const std::byte*>(memory), bytes});
+    const bool symmetric = (static_cast<unsigned>(flags) & NCCL_WIN_COLL_SYMMETRIC) != 0;
+    if (result == ncclSuccess && window != nullptr && symmetric) registered(beside(comm), memory, bytes, window);
     return result;
   });
 }

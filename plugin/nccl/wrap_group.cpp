@@ -22,6 +22,12 @@ struct ByNccl {
   size_t declined;  // 1: other ranks may think that gyre runs it
 };
 
+struct ToCome {
+  std::shared_ptr<Beside> comm;
+  Beside::Window window;
+  const ncclWindow_t* made;
+};
+
 struct WrapGroup {
   int depth = 0;
   bool is_nccls = false;
@@ -29,10 +35,16 @@ struct WrapGroup {
   HeldOnGpu on_gpu;
   std::vector<ByNccl> given;  // to NCCL, of communicators that gyre has, too
   std::vector<Birth> births;
+  std::vector<ToCome> windows;
   std::vector<Forward> behind;        // to be given to NCCL when the group has ended
   ncclResult_t failed = ncclSuccess;  // the first call that has
 };
 thread_local WrapGroup open_group;
+
+void remember(ToCome one) {
+  one.window.window = *one.made;
+  if (one.window.window != nullptr) one.comm->windows.push_back(one.window);
+}
 
 ncclResult_t forwarded(const Forward& forward) {
   const ncclResult_t result = forward();
@@ -226,7 +238,12 @@ ncclResult_t formed(ncclResult_t by_nccl, std::vector<Birth> births) {
   return by_nccl;
 }
 
-bool in_group() { return open_group.depth > 0; }
+void registered(const std::shared_ptr<Beside>& comm, const void* memory, size_t bytes, const ncclWindow_t* made) {
+  if (comm == nullptr) return;
+  const ToCome one{comm, {nullptr, static_cast<const std::byte*>(memory), bytes}, made};
+  if (open_group.depth == 0) return remember(one);
+  open_group.windows.push_back(one);
+}
 
 ncclResult_t start_group() {
   const ncclResult_t result = call_real<&Table::ncclGroupStart>();
@@ -246,6 +263,7 @@ Result<ncclResult_t> end_group() {
   ncclResult_t result = forwarded([] { return call_real<&Table::ncclGroupEnd>(); });
   note_launched(ended.given, result);
   form(ended.births, result);
+  if (result == ncclSuccess) std::for_each(ended.windows.begin(), ended.windows.end(), remember);
   if (result == ncclSuccess) result = by_gyre;
   result = pass_behind(ended, result);
   if (ended.held.empty()) return result;

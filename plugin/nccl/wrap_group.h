@@ -37,8 +37,9 @@ Result<ncclResult_t> pass_behind_held(const std::shared_ptr<Beside>& comm, const
 ncclResult_t noted(ncclResult_t);
 /// After NCCL has answered a call that makes these: gyre's are made now, or, in a group, at its end.
 ncclResult_t formed(ncclResult_t by_nccl, std::vector<Birth>);
+/// After NCCL has answered the same of a window, which is there now, or, in a group, at its end.
+void registered(const std::shared_ptr<Beside>&, const void* memory, size_t bytes, const ncclWindow_t* made);
 
-bool in_group();
 ncclResult_t start_group();
 Result<ncclResult_t> end_group();
 /// The group ends, but nothing of it is run.

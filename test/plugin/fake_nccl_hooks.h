@@ -7,6 +7,7 @@ typedef struct {
   /* Gives those streams the work: it begins after what each was given before, and what they are given next begins after it. NULL: there
    * are no streams, and a call is done when it returns. */
   void (*on_streams)(struct CUstream_st* const* streams, int count, void (*work)(void* argument), void* argument);
+  int has_no_windows;
 } FakeNcclHooks;
 /* Where a fake NCCL has them, by this name. */
 typedef FakeNcclHooks* FakeNcclHooksOf(void);

@@ -172,6 +172,46 @@ TEST_CASE("wrap on a GPU: what is captured, and what lies in a window, is NCCL's
         }) == "");
 }
 
+TEST_CASE("wrap on a GPU: only symmetric windows count, and those that NCCL has made") {
+  const BesideFake beside;
+  for (const int flags : {int{NCCL_WIN_COLL_SYMMETRIC}, 0}) {
+    BesideFake::hooks().has_no_windows = flags == NCCL_WIN_COLL_SYMMETRIC ? 1 : 0;
+    CHECK(run_nccl(2, [&](ncclComm_t comm, int rank) -> std::string {
+            GpuFloats data(large, 1);
+            HostCudaStream stream;
+            ncclWindow_t made = nullptr;
+            if (rank == 0) NCCL_OK(ncclCommWindowRegister(comm, data.data(), large * sizeof(float), &made, flags));
+            NCCL_OK(ncclCommWindowDeregister(comm, nullptr));
+            NCCL_OK(sum(data.data(), large, comm, stream));
+            return newly_to_nccl().empty() && stream.done() && data.all(2) ? "" : "it has come to NCCL";
+          }) == "");
+  }
+}
+
+TEST_CASE("wrap on a GPU: a window that a group makes counts from its end until it is given back") {
+  const BesideFake beside;
+  CHECK(run_nccl(2, [](ncclComm_t comm, int) -> std::string {
+          GpuFloats data(large, 1);
+          HostCudaStream stream;
+          ncclWindow_t made = nullptr;
+          const auto registered = [&](bool well) {
+            if (ncclGroupStart() != ncclSuccess) return false;
+            ncclCommWindowRegister(comm, data.data(), large * sizeof(float), &made, NCCL_WIN_COLL_SYMMETRIC);
+            if (!well) ncclAllReduce(nullptr, data.data(), small, ncclFloat32, ncclSum, comm, stream);
+            return (ncclGroupEnd() == ncclSuccess) == well;
+          };
+          const auto by_nccl = [&] {
+            newly_to_nccl();
+            return sum(data.data(), large, comm, stream) != ncclSuccess || !newly_to_nccl().empty();
+          };
+          if (!registered(false) || by_nccl()) return "of a group that has failed";
+          if (!registered(true) || made == nullptr || !by_nccl()) return "of a group";
+          NCCL_OK(ncclCommWindowDeregister(comm, made));
+          if (by_nccl()) return "given back";
+          return stream.done() && data.all(8) ? "" : "a wrong sum";
+        }) == "");
+}
+
 TEST_CASE("wrap on a GPU: pre-multiplied sums are gyre's, too, with scalars of the GPU's") {
   const BesideFake beside;
   CHECK(run_nccl(2, [](ncclComm_t comm, int rank) -> std::string {

@@ -51,7 +51,9 @@ const char* unwilling(const Operation& operation) {
   const engine::Call& call = *operation.call;
   const engine::Extent extent = engine::extent(call, comm.rank, comm.size);
   if (engine::refuse(call, comm.rank, extent, {operation.input, operation.output, call.scalar})) return "gyre does not take its buffers";
-  if (cuda::captures(operation.stream)) return "its stream is being captured";
+  const auto captured = cuda::captures(operation.stream, operation.context);
+  if (!captured) return "CUDA has failed";
+  if (*captured) return "its stream is being captured";
   const bool on_gpu = (extent.input_bytes > 0 && cuda::on_gpu(operation.input)) ||
                       (extent.output_bytes > 0 && cuda::on_gpu(operation.output)) || cuda::on_gpu(operation.scalar_at);
   return on_gpu ? "it has a GPU's memory" : nullptr;
@@ -60,7 +62,7 @@ const char* unwilling(const Operation& operation) {
 // An operation that gyre does not know is none of this communicator's, which NCCL says.
 Result<ncclResult_t> on_gpu_or_nccl(Issued issued) {
   const std::string_view why =
-      issued.unwilling != nullptr ? std::string_view(issued.unwilling) : wrap::why_not_on_gpu(*issued.comm, issued.operation);
+      issued.unwilling != nullptr ? std::string_view(issued.unwilling) : GYRE_TRY(wrap::why_not_on_gpu(*issued.comm, issued.operation));
   if (!why.empty()) {
     issued.comm->say(*issued.operation.call, "NCCL", why);
     return wrap::leave(issued.comm, issued.operation.stream, issued.forward);
@@ -80,6 +82,7 @@ Result<ncclResult_t> collective_or_nccl(const char* name, Collective collective,
     return wrap::leave(comm, stream, forward);
   }
   Issued issued{comm, Operation{comm, name, call, {}, given.input, given.output, nullptr, stream}, nullptr, forward};
+  issued.operation.context = comm->context;
   if (reduces(collective)) issued.unwilling = choose_operation(issued.operation, *comm, given);
   if (on_gpu) return on_gpu_or_nccl(std::move(issued));
   if (issued.unwilling == nullptr) issued.unwilling = unwilling(issued.operation);

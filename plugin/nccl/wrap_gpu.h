@@ -23,7 +23,7 @@
 namespace gyre::plugin::nccl::wrap {
 
 /// Why NCCL runs what the rules give to gyre, on all ranks; empty: gyre does.
-std::string_view why_not_on_gpu(const Beside&, const Operation&);
+Result<std::string_view> why_not_on_gpu(const Beside&, const Operation&);
 /// Sets what a call on GPU memory needs. Error: this rank can't give it to gyre.
 Status place_on_gpu(Operation&);
 

@@ -74,8 +74,12 @@ void leave_group_to_nccl(const Beside& comm) {
   }
 }
 
+ncclResult_t answered(const char* name, const Status& status) {
+  return guard(name, [&] { return status; });
+}
+
 /// Both engines have done what comes before.
-bool is_next(const Issued& issued) { return cuda::wait_for(issued.operation.stream) && issued.comm->by_nccl.wait(); }
+bool is_next(const Issued& issued) { return cuda::wait_for(issued.operation.stream, issued.comm->context) && issued.comm->by_nccl.wait(); }
 
 using Calls = std::span<const Issued>;  // of one communicator
 
@@ -89,7 +93,10 @@ ncclResult_t by_nccl(Calls calls, std::string_view why) {
     if (first == ncclSuccess) first = result;
   }
   if (calls.size() > 1) first = forwarded([] { return call_real<&Table::ncclGroupEnd>(); });
-  for (const Issued& issued : calls) issued.comm->by_nccl.set(issued.operation.stream);
+  for (const Issued& issued : calls) {
+    const ncclResult_t marked = answered(issued.operation.name, issued.comm->by_nccl.set(issued.operation.stream));
+    if (first == ncclSuccess) first = marked;
+  }
   return first;
 }
 
@@ -143,15 +150,23 @@ Result<ncclResult_t> issue_on_gpu(Issued issued) {
 }
 
 // Of calls that NCCL will launch: after what gyre has of their communicators, on whatever stream.
+Status note_one(const ByNccl& one, bool done) {
+  GYRE_TRY(one.comm->by_nccl.set(one.stream));
+  if (done && !GYRE_TRY(cuda::captures(one.stream, one.comm->context))) one.comm->by_gyre.clear();
+  return {};
+}
 Status order_after_gyre(const std::vector<ByNccl>& given) {
   for (const ByNccl& one : given) GYRE_TRY(one.comm->by_gyre.before(one.stream));
   return {};
 }
-void note_launched(const std::vector<ByNccl>& given, ncclResult_t result) {
+// What NCCL has come to, or else whether that has its place in the order.
+ncclResult_t note_launched(const std::vector<ByNccl>& given, ncclResult_t result) {
+  ncclResult_t all = result;
   for (const ByNccl& one : given) {
-    one.comm->by_nccl.set(one.stream);
-    if (result == ncclSuccess && !cuda::captures(one.stream)) one.comm->by_gyre.clear();
+    const ncclResult_t own = answered("the order of NCCL's calls and gyre's", note_one(one, result == ncclSuccess));
+    if (all == ncclSuccess) all = own;
   }
+  return all;
 }
 
 // An error here is all that can be said yet of a call that has returned.
@@ -203,8 +218,7 @@ Result<ncclResult_t> pass(const std::shared_ptr<Beside>& comm, cudaStream_t stre
   const std::vector<ByNccl> alone{{comm, stream, 0}};
   GYRE_TRY(order_after_gyre(alone));
   const ncclResult_t result = forwarded(forward);
-  note_launched(alone, result);
-  return result;
+  return note_launched(alone, result);
 }
 
 Result<ncclResult_t> pass_behind_held(const std::shared_ptr<Beside>& comm, const Forward& forward) {
@@ -261,7 +275,7 @@ Result<ncclResult_t> end_group() {
   tell_declined(ended.given);
   const ncclResult_t by_gyre = end_on_gpu(ended);
   ncclResult_t result = forwarded([] { return call_real<&Table::ncclGroupEnd>(); });
-  note_launched(ended.given, result);
+  result = note_launched(ended.given, result);
   form(ended.births, result);
   if (result == ncclSuccess) std::for_each(ended.windows.begin(), ended.windows.end(), remember);
   if (result == ncclSuccess) result = by_gyre;

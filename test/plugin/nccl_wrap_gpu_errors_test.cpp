@@ -139,6 +139,20 @@ TEST_CASE("wrap on a GPU: memory that the GPU does not reach is an error that sa
   CHECK(log.count("ncclAllReduce: the GPU does not reach 0x") == 4);
 }
 
+TEST_CASE("wrap on a GPU: where CUDA does not say who is to run a call it is an error") {
+  const BesideFake beside;
+  CHECK(run_nccl(2, [](ncclComm_t comm, int rank) -> std::string {
+          GpuFloats data(many, 1);
+          HostCudaStream stream;
+          test::break_host_stream(stream, true);
+          if (rank == 0) NCCL_GIVES(ncclUnhandledCudaError, reduce(data, comm, stream));
+          test::break_host_stream(stream, false);
+          if (const auto calls = newly_to_nccl(); !calls.empty()) return "to NCCL: " + calls;
+          NCCL_OK(reduce(data, comm, stream));
+          return stream.done() && data.all(2) ? "" : "a wrong sum afterwards";
+        }) == "");
+}
+
 TEST_CASE("wrap on a GPU: an abort frees the streams of both engines within a second, and the other rank hears of it") {
   const BesideFake beside;
   const ncclUniqueId id = test::new_id();

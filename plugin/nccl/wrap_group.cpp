@@ -6,6 +6,7 @@
 #include <string_view>
 #include <system_error>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include "base/log.h"
@@ -38,6 +39,7 @@ struct WrapGroup {
   std::vector<ToCome> windows;
   std::vector<Forward> behind;        // to be given to NCCL when the group has ended
   ncclResult_t failed = ncclSuccess;  // the first call that has
+  bool nccl_failed = false;           // a call that NCCL was given has
 };
 thread_local WrapGroup open_group;
 
@@ -48,7 +50,9 @@ void remember(ToCome one) {
 
 ncclResult_t forwarded(const Forward& forward) {
   const ncclResult_t result = forward();
-  if (result != ncclSuccess && result != ncclInProgress) forget_last_error();
+  if (result == ncclSuccess || result == ncclInProgress) return result;
+  open_group.nccl_failed = open_group.depth > 0;
+  forget_last_error();
   return result;
 }
 
@@ -178,14 +182,20 @@ ncclResult_t pass_behind(const WrapGroup& ended, ncclResult_t result) {
   return result;
 }
 
-// gyre's collectives come before what else the group has, which NCCL launches at its end.
+// gyre's collectives come before what else the group has, which NCCL launches at its end. It may launch that after an error, too.
 ncclResult_t end_on_gpu(const WrapGroup& ended) {
-  if (ended.failed != ncclSuccess) return ended.failed;
-  return answer("ncclGroupEnd", [&]() -> Result<ncclResult_t> {
-    const ncclResult_t result = ended.on_gpu.empty() ? ncclSuccess : GYRE_TRY(run_on_gpu(ended.on_gpu.calls()));
-    GYRE_TRY(order_after_gyre(ended.given));
-    return result;
-  });
+  ncclResult_t result = ended.failed;
+  if (result == ncclSuccess && !ended.on_gpu.empty()) result = answer("ncclGroupEnd", [&] { return run_on_gpu(ended.on_gpu.calls()); });
+  const ncclResult_t ordered = answered("ncclGroupEnd", order_after_gyre(ended.given));
+  return result == ncclSuccess ? ordered : result;
+}
+
+// Nothing is done of a group of which a call was wrong. Of a call that gyre has refused NCCL hears by one that it must refuse, too: its
+// checks of arguments spoil the group that is open. By NCCL's own words this would be that call's error, so gyre's stay the last.
+ncclResult_t end_spoiled(ncclResult_t why) {
+  std::ignore = call_real<&Table::ncclAllReduce>(nullptr, nullptr, size_t{0}, ncclFloat32, ncclSum, nullptr, nullptr);
+  std::ignore = call_real<&Table::ncclGroupEnd>();
+  return why;
 }
 
 }  // namespace
@@ -274,11 +284,11 @@ Result<ncclResult_t> end_group() {
   const WrapGroup ended = std::exchange(open_group, WrapGroup());
   tell_declined(ended.given);
   const ncclResult_t by_gyre = end_on_gpu(ended);
-  ncclResult_t result = forwarded([] { return call_real<&Table::ncclGroupEnd>(); });
-  result = note_launched(ended.given, result);
+  const bool spoils = by_gyre != ncclSuccess && !ended.nccl_failed;
+  ncclResult_t result = spoils ? end_spoiled(by_gyre) : forwarded([] { return call_real<&Table::ncclGroupEnd>(); });
+  result = note_launched(ended.given, result == ncclSuccess ? by_gyre : result);
   form(ended.births, result);
   if (result == ncclSuccess) std::for_each(ended.windows.begin(), ended.windows.end(), remember);
-  if (result == ncclSuccess) result = by_gyre;
   result = pass_behind(ended, result);
   if (ended.held.empty()) return result;
   if (result == ncclSuccess) return settle(ended.held);

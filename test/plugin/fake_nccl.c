@@ -249,6 +249,7 @@ FAKE ncclResult_t ncclGroupEnd(void) {
 FAKE ncclResult_t ncclAllReduce(const void* input, void* output, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t handle,
                                 cudaStream_t stream) {
   Comm* comm = of(handle);
+  if (comm == NULL) return depth == 0 ? ncclInvalidArgument : (wrong = ncclInvalidArgument);
   SAY("ncclAllReduce %d %zu %d %d %d %d", input == output, count, (int)type, (int)op, comm->rank, stream == NULL);
   const int sum_ended = op >= ncclNumOps && (comm->ended_sums >> (op - ncclNumOps) & 1) != 0;
   if ((count > 0 && input == NULL) || sum_ended) return depth == 0 ? ncclInvalidArgument : (wrong = ncclInvalidArgument);

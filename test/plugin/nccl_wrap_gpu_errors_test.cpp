@@ -139,6 +139,32 @@ TEST_CASE("wrap on a GPU: memory that the GPU does not reach is an error that sa
   CHECK(log.count("ncclAllReduce: the GPU does not reach 0x") == 4);
 }
 
+TEST_CASE("wrap on a GPU: of a group that gyre has refused NCCL does nothing, and the order of calls stays") {
+  const BesideFake beside;
+  CHECK(run_nccl(2, [](ncclComm_t comm, int rank) -> std::string {
+          GpuFloats data(many, 0), message(1, static_cast<float>(rank));
+          std::vector<float> host(many, 1);
+          HostCudaStream stream, other, third;
+          std::promise<void> gate;
+          stream.add([&, opened = gate.get_future().share()] {
+            opened.wait();
+            std::fill_n(data.data(), many, 1.0F);
+          });
+          NCCL_OK(reduce(data, comm, stream));
+          NCCL_OK(ncclGroupStart());
+          if (rank == 0) NCCL_OK(ncclSend(message.data(), 1, ncclFloat32, 1, comm, other));
+          if (rank == 1) NCCL_OK(ncclRecv(message.data(), 1, ncclFloat32, 0, comm, other));
+          NCCL_GIVES(ncclInvalidUsage, ncclAllReduce(host.data(), host.data(), many, ncclFloat32, ncclSum, comm, other));
+          NCCL_GIVES(ncclInvalidUsage, ncclGroupEnd());
+          const std::string said = ncclGetLastError(comm);
+          if (said.find("the GPU does not reach") == std::string::npos) return "the last error is: " + said;
+          NCCL_OK(reduce(data, comm, third, 1));
+          gate.set_value();
+          if (!stream.done() || !other.done() || !third.done()) return "a stream does not end";
+          return data.data()[0] == 4 && message.all(static_cast<float>(rank)) ? "" : "wrong data";
+        }) == "");
+}
+
 TEST_CASE("wrap on a GPU: where CUDA does not say who is to run a call it is an error") {
   const BesideFake beside;
   CHECK(run_nccl(2, [](ncclComm_t comm, int rank) -> std::string {

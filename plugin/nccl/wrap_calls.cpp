@@ -74,6 +74,7 @@ Result<ncclResult_t> on_gpu_or_nccl(Issued issued) {
 Result<ncclResult_t> collective_or_nccl(const char* name, Collective collective, const Given& given, ncclComm_t handle, cudaStream_t stream,
                                         const Forward& forward) {
   const auto comm = wrap::beside(handle);
+  if (comm != nullptr && comm->finalized) return wrap::leave(comm, stream, forward);  // which NCCL has to refuse
   const auto call = comm == nullptr ? std::nullopt : described(collective, given);
   if (!call) return wrap::leave(comm, stream, forward);
   const bool on_gpu = comm->on_gpu() != nullptr;

@@ -193,8 +193,11 @@ ncclResult_t ncclCommGrow(ncclComm_t comm, int ranks, const ncclUniqueId* id, in
 // What gyre has failed of has been told, and is no reason to keep the communicator.
 ncclResult_t ncclCommFinalize(ncclComm_t comm) noexcept {
   return answer("ncclCommFinalize", [&]() -> Result<ncclResult_t> {
-    if (const auto ended = beside(comm)) finish(*ended);
-    return call_real<&Table::ncclCommFinalize>(comm);
+    const auto ended = beside(comm);
+    if (ended != nullptr) finish(*ended);
+    const ncclResult_t result = call_real<&Table::ncclCommFinalize>(comm);
+    if (ended != nullptr && (result == ncclSuccess || result == ncclInProgress)) ended->finalized = true;
+    return result;
   });
 }
 

@@ -204,6 +204,7 @@ FAKE ncclResult_t ncclCommFinalize(ncclComm_t handle) {
   Comm* comm = of(handle);
   SAY("ncclCommFinalize %d", comm->rank);
   while (atomic_load(&comm->pending) > 0) sched_yield();
+  comm->finalized = 1;
   return ncclSuccess;
 }
 FAKE ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* memory, size_t bytes, ncclWindow_t* window, int flags) {
@@ -252,7 +253,7 @@ FAKE ncclResult_t ncclAllReduce(const void* input, void* output, size_t count, n
   if (comm == NULL) return depth == 0 ? ncclInvalidArgument : (wrong = ncclInvalidArgument);
   SAY("ncclAllReduce %d %zu %d %d %d %d", input == output, count, (int)type, (int)op, comm->rank, stream == NULL);
   const int sum_ended = op >= ncclNumOps && (comm->ended_sums >> (op - ncclNumOps) & 1) != 0;
-  if ((count > 0 && input == NULL) || sum_ended) return depth == 0 ? ncclInvalidArgument : (wrong = ncclInvalidArgument);
+  if ((count > 0 && input == NULL) || sum_ended || comm->finalized) return depth == 0 ? ncclInvalidArgument : (wrong = ncclInvalidArgument);
   return call((Call){REDUCE, comm, input, output, count, (int)type, (int)op, 0, stream});
 }
 FAKE ncclResult_t ncclSend(const void* input, size_t count, ncclDataType_t type, int peer, ncclComm_t handle, cudaStream_t stream) {

@@ -165,6 +165,18 @@ TEST_CASE("wrap on a GPU: of a group that gyre has refused NCCL does nothing, an
         }) == "");
 }
 
+TEST_CASE("wrap on a GPU: NCCL answers what comes after the end of its communicator") {
+  const BesideFake beside;
+  CHECK(run_nccl(2, [](ncclComm_t comm, int) -> std::string {
+          GpuFloats data(many, 1);
+          HostCudaStream stream;
+          NCCL_OK(ncclCommFinalize(comm));
+          NCCL_GIVES(ncclInvalidArgument, reduce(data, comm, stream));
+          if (const auto calls = newly_to_nccl(); calls != "AllReduce ") return "to NCCL: " + calls;
+          return stream.done() && data.all(1) ? "" : "it was done";
+        }) == "");
+}
+
 TEST_CASE("wrap on a GPU: where CUDA does not say who is to run a call it is an error") {
   const BesideFake beside;
   CHECK(run_nccl(2, [](ncclComm_t comm, int rank) -> std::string {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "plugin/nccl/missing.h"
 #include "plugin/nccl/run.h"
 #include "plugin/nccl/wrap_gpu.h"
 #include "plugin/nccl/wrap_real.h"
@@ -296,9 +297,10 @@ Result<ncclResult_t> end_group() {
   return result;
 }
 
+// An NCCL that lacks it ends no group.
 ncclResult_t simulate_group(ncclSimInfo_t* info) {
-  if (open_group.depth != 1) {
-    if (open_group.depth > 1) --open_group.depth;
+  if (open_group.depth != 1 || !has<&Table::ncclGroupSimulateEnd>(real())) {
+    if (open_group.depth > 1 && has<&Table::ncclGroupSimulateEnd>(real())) --open_group.depth;
     return call_real<&Table::ncclGroupSimulateEnd>(info);
   }
   const WrapGroup ended = std::exchange(open_group, WrapGroup());

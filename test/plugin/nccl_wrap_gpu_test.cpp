@@ -92,6 +92,23 @@ TEST_CASE("wrap on a GPU: of a group one communicator's collectives go to one en
         }) == "");
 }
 
+TEST_CASE("wrap on a GPU: what NCCL is too old to simulate stays a group") {
+  const BesideFake beside;
+  const test::KeptLog log;
+  CHECK(run_nccl(2, [](ncclComm_t comm, int) -> std::string {
+          GpuFloats data(large, 1);
+          HostCudaStream stream;
+          NCCL_OK(ncclGroupStart());
+          NCCL_OK(sum(data.data(), large, comm, stream));
+          NCCL_GIVES(ncclInvalidUsage, ncclGroupSimulateEnd(nullptr));
+          if (!stream.done() || !data.all(1)) return "it was done";
+          NCCL_OK(ncclGroupEnd());
+          if (const auto calls = newly_to_nccl(); calls != "GroupStart GroupEnd ") return "to NCCL: " + calls;
+          return stream.done() && data.all(2) ? "" : "a wrong sum";
+        }) == "");
+  CHECK(log.count("ncclGroupSimulateEnd: the NCCL of this machine is too old to have it") == 2);
+}
+
 TEST_CASE("wrap on a GPU: sends of a group are NCCL's, whichever ranks have them, after its collectives") {
   const BesideFake beside;
   CHECK(run_nccl(3, [](ncclComm_t comm, int rank) -> std::string {

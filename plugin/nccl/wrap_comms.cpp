@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "plugin/nccl/config.h"
+#include "plugin/nccl/missing.h"
 #include "plugin/nccl/wrap.h"
 #include "plugin/nccl/wrap_group.h"
 #include "plugin/nccl/wrap_real.h"
@@ -243,7 +244,8 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) noexcep
 
 const char* ncclGetLastError(ncclComm_t comm) noexcept {
   const char* own = last_error();
-  return *own != '\0' ? own : call_real<&Table::ncclGetLastError>(comm);
+  if (*own != '\0' || !has<&Table::ncclGetLastError>(real())) return own;  // which an NCCL before 2.13 has no words to add to
+  return call_real<&Table::ncclGetLastError>(comm);
 }
 
 }  // namespace wrap

@@ -1,4 +1,6 @@
 // gyre beside NCCL on GPU memory: who may not, votes that fail, and ends that nobody wished for.
+#include "plugin/nccl/errors.h"
+#include "plugin/nccl/missing.h"
 #include "test/becomes.h"
 #include "test/catch.h"
 #include "test/plugin/nccl_beside_fake.h"
@@ -175,6 +177,20 @@ TEST_CASE("wrap on a GPU: NCCL answers what comes after the end of its communica
           if (const auto calls = newly_to_nccl(); calls != "AllReduce ") return "to NCCL: " + calls;
           return stream.done() && data.all(1) ? "" : "it was done";
         }) == "");
+}
+
+TEST_CASE("wrap on a GPU: an NCCL that has no last error is not asked, and that is none") {
+  const BesideFake beside;
+  const test::KeptLog log;
+  const plugin::nccl::Table whole = plugin::nccl::wrap::real();
+  plugin::nccl::Table old = whole;
+  old.ncclGetLastError = &plugin::nccl::Missing<&plugin::nccl::Table::ncclGetLastError>::call;
+  plugin::nccl::forget_last_error();
+  plugin::nccl::wrap::set_up(old, test::configured({}));
+  CHECK(std::string(ncclGetLastError(nullptr)).empty());
+  CHECK(std::string(ncclGetLastError(nullptr)).empty());
+  plugin::nccl::wrap::set_up(whole, test::configured({}));
+  CHECK(log.count("too old") == 0);
 }
 
 TEST_CASE("wrap on a GPU: where CUDA does not say who is to run a call it is an error") {

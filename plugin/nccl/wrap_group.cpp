@@ -18,10 +18,11 @@
 namespace gyre::plugin::nccl::wrap {
 namespace {
 
+/// On a stream; however many it is in the order of the communicator's calls once.
 struct ByNccl {
   std::shared_ptr<Beside> comm;
   cudaStream_t stream;
-  size_t declined;  // 1: other ranks may think that gyre runs it
+  size_t declined;  // so many of which other ranks may think that gyre runs them
 };
 
 struct ToCome {
@@ -57,8 +58,18 @@ ncclResult_t forwarded(const Forward& forward) {
   return result;
 }
 
+void note_given(const std::shared_ptr<Beside>& comm, cudaStream_t stream, size_t declined) {
+  auto& given = open_group.given;
+  const auto known =
+      std::find_if(given.rbegin(), given.rend(), [&](const ByNccl& one) { return one.comm == comm && one.stream == stream; });
+  if (known == given.rend())
+    given.push_back({comm, stream, declined});
+  else
+    known->declined += declined;
+}
+
 ncclResult_t give(const Issued& issued) {
-  open_group.given.push_back({issued.comm, issued.operation.stream, issued.comm->on_gpu() == nullptr ? size_t{1} : 0});
+  note_given(issued.comm, issued.operation.stream, issued.comm->on_gpu() == nullptr ? 1 : 0);
   return forwarded(issued.forward);
 }
 
@@ -222,7 +233,7 @@ Result<ncclResult_t> leave(const std::shared_ptr<Beside>& comm, cudaStream_t str
 Result<ncclResult_t> pass(const std::shared_ptr<Beside>& comm, cudaStream_t stream, const Forward& forward) {
   if (open_group.depth > 0) {
     give_all_to_nccl();
-    if (comm != nullptr) open_group.given.push_back({comm, stream, 0});
+    if (comm != nullptr) note_given(comm, stream, 0);
     return forwarded(forward);
   }
   if (comm == nullptr) return forwarded(forward);

@@ -14,7 +14,7 @@ namespace {
 std::mutex mutex;
 std::map<const std::byte*, size_t> memory;  // of the GPU's
 std::atomic<bool> there{false};
-std::atomic<int> broken{no_gpu}, full{no_gpu}, used{0};
+std::atomic<int> broken{no_gpu}, full{no_gpu}, used{0}, marks{0};
 std::set<cudaStream_t> captured, failing;
 std::string address;  // its PCI address, as CUDA's driver says
 
@@ -40,6 +40,7 @@ void have_host_cuda(bool has) { there = has; }
 void break_host_gpu(int device) { broken = device; }
 void fill_host_gpu(int device) { full = device; }
 int host_gpus_used() { return used; }
+int host_marks_used() { return marks; }
 void capture_host_stream(cudaStream_t stream, bool begins) {
   const std::lock_guard lock(mutex);
   if (begins)
@@ -99,6 +100,7 @@ Event& event_of(void* event) { return *static_cast<Event*>(event); }
 
 Mark::~Mark() { delete static_cast<Event*>(event_); }
 Status Mark::set(cudaStream_t stream) {
+  ++test::marks;
   if (!test::there || stream == nullptr || GYRE_TRY(captures(stream, home_))) return {};
   is_set_ = true;
   if (event_ == nullptr) event_ = new Event;
@@ -112,6 +114,7 @@ Status Mark::wait() {
   return {};
 }
 Status Mark::before(cudaStream_t stream) {
+  ++test::marks;
   if (!is_set_ || stream == nullptr || GYRE_TRY(captures(stream, home_))) return {};
   reinterpret_cast<simt::HostStream*>(stream)->add([flag = event_of(event_)] {
     while (!*flag) std::this_thread::yield();

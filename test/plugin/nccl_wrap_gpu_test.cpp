@@ -126,6 +126,25 @@ TEST_CASE("wrap on a GPU: sends of a group are NCCL's, whichever ranks have them
         }) == "");
 }
 
+TEST_CASE("wrap on a GPU: many sends of a group are in the order of calls once for each stream") {
+  const BesideFake beside;
+  const int before = test::host_marks_used();
+  CHECK(run_nccl(2, [](ncclComm_t comm, int rank) -> std::string {
+          GpuFloats data(1, 1), got(3, 0);
+          HostCudaStream stream;
+          const auto give = [&](int i) {
+            return rank == 0 ? ncclSend(data.data(), 1, ncclFloat32, 1, comm, stream)
+                             : ncclRecv(got.data() + i, 1, ncclFloat32, 0, comm, stream);
+          };
+          NCCL_OK(ncclGroupStart());
+          for (int i = 0; i < 3; ++i) NCCL_OK(give(i));
+          NCCL_OK(ncclGroupEnd());
+          if (!stream.done()) return "the stream does not end";
+          return rank == 0 || got.all(1) ? "" : "wrong data";
+        }) == "");
+  CHECK(test::host_marks_used() - before == 4);  // each rank waits, and marks
+}
+
 TEST_CASE("wrap on a GPU: one thread gives all ranks of a process their calls") {
   const BesideFake beside;
   std::array<ncclComm_t, 3> comms{};

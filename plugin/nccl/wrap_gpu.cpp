@@ -41,16 +41,18 @@ Status place_on_gpu(Operation& operation) {
   return {};
 }
 
-bool HeldOnGpu::is_nccls(const Beside& comm) const { return std::find(nccls_.begin(), nccls_.end(), &comm) != nccls_.end(); }
+bool HeldOnGpu::is_nccls(const Beside& comm) const {
+  return std::any_of(nccls_.begin(), nccls_.end(), [&](const auto& one) { return one.get() == &comm; });
+}
 
 bool HeldOnGpu::has(const Beside& comm) const {
   return std::any_of(held_.begin(), held_.end(), [&](const Issued& issued) { return is_of(issued, comm); });
 }
 
-std::vector<Issued> HeldOnGpu::leave_to_nccl(const Beside& comm) {
-  if (is_nccls(comm)) return {};
-  nccls_.push_back(&comm);
-  const auto first = std::stable_partition(held_.begin(), held_.end(), [&](const Issued& issued) { return !is_of(issued, comm); });
+std::vector<Issued> HeldOnGpu::leave_to_nccl(const std::shared_ptr<Beside>& comm) {
+  if (is_nccls(*comm)) return {};
+  nccls_.push_back(comm);
+  const auto first = std::stable_partition(held_.begin(), held_.end(), [&](const Issued& issued) { return !is_of(issued, *comm); });
   std::vector<Issued> left(std::make_move_iterator(first), std::make_move_iterator(held_.end()));
   held_.erase(first, held_.end());
   return left;

@@ -36,12 +36,12 @@ class HeldOnGpu {
   /// Some are of that communicator.
   bool has(const Beside&) const;
   /// All collectives of that communicator are NCCL's in this group. Those that were held.
-  std::vector<Issued> leave_to_nccl(const Beside&);
+  std::vector<Issued> leave_to_nccl(const std::shared_ptr<Beside>&);
   const std::vector<Issued>& calls() const { return held_; }
 
  private:
   std::vector<Issued> held_;
-  std::vector<const Beside*> nccls_;
+  std::vector<std::shared_ptr<Beside>> nccls_;  // kept, lest another one has the address of one that has ended
 };
 
 /// Gives them to their streams, after what NCCL has of their communicators.

@@ -83,7 +83,7 @@ void give_all_to_nccl() {
 }
 
 // As above, of one communicator that has calls on GPU memory.
-void leave_group_to_nccl(const Beside& comm) {
+void leave_group_to_nccl(const std::shared_ptr<Beside>& comm) {
   for (const Issued& issued : open_group.on_gpu.leave_to_nccl(comm)) {
     issued.comm->say(*issued.operation.call, "NCCL", "another collective of its group is NCCL's");
     give(issued);
@@ -226,7 +226,7 @@ Result<ncclResult_t> issue(Issued issued) {
 }
 
 Result<ncclResult_t> leave(const std::shared_ptr<Beside>& comm, cudaStream_t stream, const Forward& forward) {
-  if (comm != nullptr && open_group.depth > 0) leave_group_to_nccl(*comm);
+  if (comm != nullptr && open_group.depth > 0) leave_group_to_nccl(comm);
   return pass(comm, stream, forward);
 }
 

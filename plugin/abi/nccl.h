@@ -53,7 +53,7 @@ typedef enum {
 #define NCCL_CONFIG_UNDEF_INT INT_MIN
 #define NCCL_CONFIG_MAGIC 0xcafebeefU
 #define NCCL_SIM_INFO_MAGIC 0x74685283U
-enum { NCCL_SPLIT_NOCOLOR = -1, NCCL_SHRINK_DEFAULT = 0, NCCL_SHRINK_ABORT = 1 };
+enum { NCCL_SPLIT_NOCOLOR = -1, NCCL_SHRINK_DEFAULT = 0, NCCL_SHRINK_ABORT = 1, NCCL_WIN_COLL_SYMMETRIC = 1 };
 
 /* Programs bring the one of their release: `size` says how much there is, `version` which fields they knew of. */
 typedef struct {

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <utility>
 
@@ -19,6 +20,9 @@ constexpr int memory_type = 2;  // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
 constexpr int is_managed = 8;   // CU_POINTER_ATTRIBUTE_IS_MANAGED
 constexpr unsigned device_memory = 2;
 constexpr unsigned without_timing = 2;  // CU_EVENT_DISABLE_TIMING
+// CU_STREAM_LEGACY and CU_STREAM_PER_THREAD: as the null stream these are of the context that the thread is in.
+const cudaStream_t legacy = reinterpret_cast<cudaStream_t>(uintptr_t{1});
+const cudaStream_t per_thread = reinterpret_cast<cudaStream_t>(uintptr_t{2});
 
 struct Driver {
   int (*attribute)(void* data, int attribute, uintptr_t pointer);  // cuPointerGetAttribute
@@ -40,6 +44,7 @@ struct Driver {
   int (*get_device)(int* device, int number);              // cuDeviceGet
   int (*pci_address)(char* text, int length, int device);  // cuDeviceGetPCIBusId
   int (*stream_context)(cudaStream_t, void** context);     // cuStreamGetCtx
+  int (*retain)(void** context, int device);               // cuDevicePrimaryCtxRetain
 };
 std::atomic<const Driver*> driver{nullptr};
 
@@ -64,8 +69,29 @@ const Driver* open() {
   find(library, "cuDeviceGet", found.get_device);
   find(library, "cuDeviceGetPCIBusId", found.pci_address);
   find(library, "cuStreamGetCtx", found.stream_context);
+  find(library, "cuDevicePrimaryCtxRetain", found.retain);
   return whole ? &found : nullptr;
 }
+
+Error failed(std::string_view call, int result) { return Error{Code::cuda, fmt::format("{}: CUDA's error {}", call, result)}; }
+
+/// While there is one the thread is in that context; null: it stays where it is.
+class Entered {
+ public:
+  Entered(const Driver& cuda, Context context) : cuda_(cuda), asked_(context != nullptr), result_(asked_ ? cuda.push(context) : success) {}
+  ~Entered() {
+    Context left = nullptr;
+    if (asked_ && result_ == success) cuda_.pop(&left);
+  }
+  Entered(const Entered&) = delete;
+  Entered& operator=(const Entered&) = delete;
+  Status status() const { return result_ == success ? Status() : failed("cuCtxPushCurrent", result_); }
+
+ private:
+  const Driver& cuda_;
+  bool asked_;
+  int result_;
+};
 
 }  // namespace
 
@@ -114,18 +140,25 @@ bool reaches(const void* memory) {
   return cuda != nullptr && memory != nullptr && cuda->attribute(&type, memory_type, reinterpret_cast<uintptr_t>(memory)) == success;
 }
 
-Status wait_for(cudaStream_t stream) {
+Status wait_for(cudaStream_t stream, Context context) {
   const Driver* cuda = driver.load(std::memory_order_acquire);
   if (cuda == nullptr) return {};
+  const Entered there(*cuda, context);
+  GYRE_TRY(there.status());
   const int result = cuda->synchronize(stream);
-  if (result == success || stream == nullptr) return {};  // the default stream of a thread that has no context is empty
-  return Error{Code::cuda, fmt::format("cuStreamSynchronize: CUDA's error {}", result)};
+  if (result == success || (stream == nullptr && context == nullptr)) return {};  // the stream of a thread that has no context is empty
+  return failed("cuStreamSynchronize", result);
 }
 
-bool captures(cudaStream_t stream) {
+// The legacy stream never is, and CUDA refuses the question while another of its context is.
+Result<bool> captures(cudaStream_t stream, Context context) {
   const Driver* cuda = driver.load(std::memory_order_acquire);
+  if (cuda == nullptr || stream == nullptr || stream == legacy) return false;
+  const Entered there(*cuda, context);
+  GYRE_TRY(there.status());
   int state = 0;
-  return cuda != nullptr && stream != nullptr && (cuda->capturing(stream, &state) != success || state != 0);
+  if (const int result = cuda->capturing(stream, &state); result != success) return failed("cuStreamIsCapturing", result);
+  return state != 0;
 }
 
 Context context() {
@@ -134,13 +167,31 @@ Context context() {
   return cuda != nullptr && cuda->context(&current) == success ? current : nullptr;
 }
 
+// Kept for good: the program has it as long as it has communicators there.
+Result<Context> context_of(int device) {
+  const Driver* cuda = driver.load(std::memory_order_acquire);
+  if (cuda == nullptr) return Context{};
+  if (cuda->get_device == nullptr || cuda->retain == nullptr)
+    return Error{Code::cuda, "CUDA's driver does not have cuDevicePrimaryCtxRetain"};
+  static auto& mutex = *new std::mutex;
+  static auto& known = *new std::map<int, Context>;
+  const std::lock_guard lock(mutex);
+  if (const auto found = known.find(device); found != known.end()) return found->second;
+  int handle = 0;
+  Context made = nullptr;
+  if (const int result = cuda->get_device(&handle, device); result != success) return failed("cuDeviceGet", result);
+  if (const int result = cuda->retain(&made, handle); result != success) return failed("cuDevicePrimaryCtxRetain", result);
+  known.emplace(device, made);
+  return made;
+}
+
 Status copy(void* to, const void* from, size_t bytes, cudaStream_t stream, Context context) {
   const Driver* cuda = driver.load(std::memory_order_acquire);
   if (cuda == nullptr) return Error{Code::cuda, "a copy of a GPU's memory without CUDA's driver"};
-  cuda->push(context);
+  const Entered there(*cuda, context);
+  GYRE_TRY(there.status());
   int result = cuda->copy(reinterpret_cast<uintptr_t>(to), reinterpret_cast<uintptr_t>(from), bytes, stream);
   if (result == success) result = cuda->synchronize(stream);
-  cuda->pop(&context);
   return result == success ? Status() : Error{Code::cuda, fmt::format("cuMemcpyAsync of {} bytes: CUDA's error {}", bytes, result)};
 }
 
@@ -163,35 +214,43 @@ Mark::~Mark() {
   if (cuda != nullptr && event_ != nullptr) cuda->destroy_event(event_);
 }
 
-// An event is of one device, and so is a stream, which need not be the thread's.
-void Mark::set(cudaStream_t stream) {
+// An event is of one context, and so is a stream, but those that are every context's.
+Status Mark::set(cudaStream_t stream) {
   const Driver* cuda = driver.load(std::memory_order_acquire);
-  if (cuda == nullptr || captures(stream)) return;
-  Context there = context();
-  if (stream != nullptr && cuda->stream_context != nullptr) cuda->stream_context(stream, &there);
+  if (cuda == nullptr || GYRE_TRY(captures(stream, home_))) return {};
+  Context there = home_;
+  if (stream != nullptr && stream != legacy && stream != per_thread && cuda->stream_context != nullptr) {
+    if (cuda->stream_context(stream, &there) != success) there = home_;
+  }
   if (event_ != nullptr && context_ != there) cuda->destroy_event(std::exchange(event_, nullptr));
-  const bool entered = there != nullptr && cuda->push(there) == success;
+  is_set_ = false;
+  const Entered entered(*cuda, there);
+  GYRE_TRY(entered.status());
   if (event_ == nullptr && cuda->create_event(&event_, without_timing) != success) event_ = nullptr;
   context_ = there;
   is_set_ = event_ != nullptr && cuda->record(event_, stream) == success;
-  if (!is_set_) cuda->synchronize(stream);
-  if (entered) cuda->pop(&there);
+  if (is_set_) return {};
+  const int result = cuda->synchronize(stream);
+  return result == success ? Status() : failed("neither cuEventRecord nor cuStreamSynchronize", result);
 }
 
 Status Mark::wait() {
   const Driver* cuda = driver.load(std::memory_order_acquire);
   if (cuda == nullptr || !is_set_) return {};
-  const int result = cuda->wait_event(event_);
-  if (result != success) return Error{Code::cuda, fmt::format("cuEventSynchronize: CUDA's error {}", result)};
+  const Entered there(*cuda, context_);
+  GYRE_TRY(there.status());
+  if (const int result = cuda->wait_event(event_); result != success) return failed("cuEventSynchronize", result);
   is_set_ = false;
   return {};
 }
 
 Status Mark::before(cudaStream_t stream) {
   const Driver* cuda = driver.load(std::memory_order_acquire);
-  if (cuda == nullptr || !is_set_ || captures(stream)) return {};
+  if (cuda == nullptr || !is_set_ || GYRE_TRY(captures(stream, home_))) return {};
+  const Entered there(*cuda, home_);
+  GYRE_TRY(there.status());
   const int result = cuda->wait_on_stream(stream, event_, 0);
-  return result == success ? Status() : Error{Code::cuda, fmt::format("cuStreamWaitEvent: CUDA's error {}", result)};
+  return result == success ? Status() : failed("cuStreamWaitEvent", result);
 }
 
 }  // namespace gyre::plugin::nccl::cuda

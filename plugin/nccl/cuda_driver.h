@@ -21,29 +21,33 @@ std::string pci_address(int device);
 bool on_gpu(const void*);
 /// The device reaches it: its own memory, or the host's that is pinned.
 bool reaches(const void*);
-/// Waits for what the stream has been given so far.
-Status wait_for(cudaStream_t);
-/// What the stream is given is not done, but kept for later.
-bool captures(cudaStream_t);
 
+/// What the null stream and the per-thread one are of; where there is none given, as the thread has it.
 using Context = void*;
 /// The calling thread's, by which copy() works in another one; null: none.
 Context context();
+/// That of a device, as CUDA counts, which the program and NCCL are in there. Null: there is no driver.
+Result<Context> context_of(int device);
+/// Waits for what the stream has been given so far.
+Status wait_for(cudaStream_t, Context);
+/// What the stream is given is not done, but kept for later.
+Result<bool> captures(cudaStream_t, Context);
 /// Copies between any memory of a GPU's and of the host's, after what the stream has been given so far, and waits for that.
 Status copy(void* to, const void* from, size_t bytes, cudaStream_t, Context);
 /// Of the thread's device.
 Result<void*> allocate(size_t bytes);
 Status release(void*);
 
-/// A place in the order of a stream's work, which outlives the stream. Of one thread at a time, whatever device is current there.
+/// A place in the order of a stream's work, which outlives the stream. Of one thread at a time, whatever device is current there: streams
+/// that each context has are those of its home.
 class Mark {
  public:
-  Mark() = default;
+  explicit Mark(Context home) : home_(home) {}
   Mark(const Mark&) = delete;
   Mark& operator=(const Mark&) = delete;
   ~Mark();
-  /// After what the stream has been given so far. Where that can't be kept it is waited for.
-  void set(cudaStream_t);
+  /// After what the stream has been given so far. Where that can't be kept it is waited for; error: neither.
+  Status set(cudaStream_t);
   /// Until that is done.
   Status wait();
   /// What that stream is given from now on begins after it. Not one that is being captured, which CUDA lets wait for nothing outside.
@@ -52,6 +56,7 @@ class Mark {
   void clear() { is_set_ = false; }
 
  private:
+  Context home_;
   void* event_ = nullptr;
   Context context_ = nullptr;  // the event's
   bool is_set_ = false;

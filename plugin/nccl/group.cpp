@@ -87,7 +87,7 @@ Status refuse_capture(const Operation& operation) {
 Status make_ready(Operation& operation) {
   if (operation.captured) return refuse_capture(operation);
   if (operation.on_gpu && operation.call && operation.scalar_at == nullptr) return {};
-  GYRE_TRY(cuda::wait_for(operation.stream));
+  GYRE_TRY(cuda::wait_for(operation.stream, operation.context));
   if (!operation.on_gpu || operation.scalar_at == nullptr) return {};
   std::array<std::byte, sizeof(uint64_t)> scalar{};
   GYRE_TRY(cuda::copy(scalar.data(), operation.scalar_at, size_of(operation.call->type), operation.stream, operation.context));
@@ -97,7 +97,7 @@ Status make_ready(Operation& operation) {
 }
 
 Result<ncclResult_t> launch_operations(std::vector<Operation> operations) {
-  for (Operation& operation : operations) operation.captured = cuda::captures(operation.stream);
+  for (Operation& operation : operations) operation.captured = GYRE_TRY(cuda::captures(operation.stream, operation.context));
   std::erase_if(operations, [](const Operation& operation) { return operation.captured && is_nothing(operation); });
   if (operations.empty()) return ncclSuccess;
   for (Operation& operation : operations) GYRE_TRY(make_ready(operation));

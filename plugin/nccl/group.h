@@ -29,7 +29,7 @@ struct Operation {
   cudaStream_t stream = nullptr;    ///< whose work so far comes first
   bool on_gpu = false;              ///< the memory is reached by the GPU: a collective is done in the stream's order
   bool captured = false;            ///< the stream is, in a CUDA graph
-  cuda::Context context = nullptr;  ///< of the calling thread, where the memory is a GPU's
+  cuda::Context context = nullptr;  ///< of the stream; null: the calling thread's
 };
 /// Something that needs all ranks of a communicator.
 struct Task {

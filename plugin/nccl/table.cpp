@@ -3,29 +3,15 @@
 #include <dlfcn.h>
 
 #include <cstring>
-#include <type_traits>
 
 #include "base/config.h"
 #include "base/log.h"
 #include "plugin/nccl/errors.h"
+#include "plugin/nccl/missing.h"
 #include "plugin/nccl/wrap.h"
-#include "plugin/net_log.h"
 
 namespace gyre::plugin::nccl {
 namespace {
-
-/// Stands where a real NCCL has no such function.
-template <auto slot>
-struct Missing;
-template <class R, class... A, R (*Table::*slot)(A...)>
-struct Missing<slot> {
-  static inline const char* name = "";
-  static R call(A...) {
-    report(name, "the NCCL of this machine is too old to have it", __FILE__, __LINE__);
-    if constexpr (std::is_same_v<R, ncclResult_t>) return ncclInvalidUsage;
-    if constexpr (std::is_same_v<R, const char*>) return "";
-  }
-};
 
 template <auto slot>
 void find(Table& table, void* library, const char* name) {

@@ -51,7 +51,9 @@ const char* unwilling(const Operation& operation) {
   const engine::Call& call = *operation.call;
   const engine::Extent extent = engine::extent(call, comm.rank, comm.size);
   if (engine::refuse(call, comm.rank, extent, {operation.input, operation.output, call.scalar})) return "gyre does not take its buffers";
-  if (cuda::captures(operation.stream)) return "its stream is being captured";
+  const auto captured = cuda::captures(operation.stream, operation.context);
+  if (!captured) return "CUDA has failed";
+  if (*captured) return "its stream is being captured";
   const bool on_gpu = (extent.input_bytes > 0 && cuda::on_gpu(operation.input)) ||
                       (extent.output_bytes > 0 && cuda::on_gpu(operation.output)) || cuda::on_gpu(operation.scalar_at);
   return on_gpu ? "it has a GPU's memory" : nullptr;
@@ -60,7 +62,7 @@ const char* unwilling(const Operation& operation) {
 // An operation that gyre does not know is none of this communicator's, which NCCL says.
 Result<ncclResult_t> on_gpu_or_nccl(Issued issued) {
   const std::string_view why =
-      issued.unwilling != nullptr ? std::string_view(issued.unwilling) : wrap::why_not_on_gpu(*issued.comm, issued.operation);
+      issued.unwilling != nullptr ? std::string_view(issued.unwilling) : GYRE_TRY(wrap::why_not_on_gpu(*issued.comm, issued.operation));
   if (!why.empty()) {
     issued.comm->say(*issued.operation.call, "NCCL", why);
     return wrap::leave(issued.comm, issued.operation.stream, issued.forward);
@@ -72,6 +74,7 @@ Result<ncclResult_t> on_gpu_or_nccl(Issued issued) {
 Result<ncclResult_t> collective_or_nccl(const char* name, Collective collective, const Given& given, ncclComm_t handle, cudaStream_t stream,
                                         const Forward& forward) {
   const auto comm = wrap::beside(handle);
+  if (comm != nullptr && comm->finalized) return wrap::leave(comm, stream, forward);  // which NCCL has to refuse
   const auto call = comm == nullptr ? std::nullopt : described(collective, given);
   if (!call) return wrap::leave(comm, stream, forward);
   const bool on_gpu = comm->on_gpu() != nullptr;
@@ -80,6 +83,7 @@ Result<ncclResult_t> collective_or_nccl(const char* name, Collective collective,
     return wrap::leave(comm, stream, forward);
   }
   Issued issued{comm, Operation{comm, name, call, {}, given.input, given.output, nullptr, stream}, nullptr, forward};
+  issued.operation.context = comm->context;
   if (reduces(collective)) issued.unwilling = choose_operation(issued.operation, *comm, given);
   if (on_gpu) return on_gpu_or_nccl(std::move(issued));
   if (issued.unwilling == nullptr) issued.unwilling = unwilling(issued.operation);
@@ -191,8 +195,10 @@ ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataTyp
 }
 ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t handle) noexcept {
   return answer("ncclRedOpDestroy", [&]() -> Result<ncclResult_t> {
-    if (const auto comm = beside(handle)) comm->premul_sums.erase(op);
-    return pass(nullptr, nullptr, [=] { return call_real<&Table::ncclRedOpDestroy>(op, handle); });  // after the calls that are held
+    const auto comm = beside(handle);
+    const bool known = comm != nullptr && comm->premul_sums.erase(op) > 0;
+    const Forward forward = [=] { return call_real<&Table::ncclRedOpDestroy>(op, handle); };
+    return known ? pass_behind_held(comm, forward) : pass(nullptr, nullptr, forward);  // which is NCCL's to refuse, now
   });
 }
 

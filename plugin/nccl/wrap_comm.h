@@ -18,7 +18,8 @@ namespace gyre::plugin::nccl::wrap {
 
 class Beside final : public Comm {
  public:
-  Beside(Rank own, int ranks, int on) : Comm(own, ranks, on, Settings()) {}
+  /// `on`: the device of this number, which has that context.
+  Beside(Rank own, int ranks, int on, cuda::Context there) : Comm(own, ranks, on, Settings()), context(there) {}
 
   /// In the thread that has begun a call: all ranks are willing to give the next call to gyre, this one among them.
   Result<bool> agree(bool willing);
@@ -30,9 +31,11 @@ class Beside final : public Comm {
   /// Logs who runs such a call and why, once for each collective and size class.
   void say(const engine::Call&, std::string_view who, std::string_view why = {});
 
+  const cuda::Context context;  ///< its calls' streams are of, whatever the calling thread is in; null: there is no CUDA
+
   // Of its calls so far, whichever stream they were given.
-  cuda::Mark by_nccl;  ///< the last one that NCCL runs
-  cuda::Mark by_gyre;  ///< the last one on GPU memory that gyre runs
+  cuda::Mark by_nccl{context};  ///< the last one that NCCL runs
+  cuda::Mark by_gyre{context};  ///< the last one on GPU memory that gyre runs
 
   /// Memory that all ranks have registered together, each its own: NCCL has better ways there.
   struct Window {

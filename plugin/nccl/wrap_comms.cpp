@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "plugin/nccl/config.h"
+#include "plugin/nccl/missing.h"
 #include "plugin/nccl/wrap.h"
 #include "plugin/nccl/wrap_group.h"
 #include "plugin/nccl/wrap_real.h"
@@ -166,13 +167,14 @@ ncclResult_t ncclCommShrink(ncclComm_t comm, int* without, int count, ncclComm_t
   });
 }
 
-// All ranks register, each its own memory, as all give what they have back. In a group the window is not known before its end, and stays.
+// All ranks register symmetric windows together, each its own memory, as all give what they have back. Any other kind a rank may have
+// alone, so that it decides nothing. NCCL succeeds without a window where it has none.
 ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* memory, size_t bytes, ncclWindow_t* window, int flags) noexcept {
   return answer("ncclCommWindowRegister", [&]() -> Result<ncclResult_t> {
     const auto result =
         GYRE_TRY(pass(nullptr, nullptr, [&] { return call_real<&Table::ncclCommWindowRegister>(comm, memory, bytes, window, flags); }));
-    const auto owner = result == ncclSuccess && window != nullptr ? beside(comm) : nullptr;
-    if (owner != nullptr) owner->windows.push_back({in_group() ? nullptr : *window, static_cast<const std::byte*>(memory), bytes});
+    const bool symmetric = (static_cast<unsigned>(flags) & NCCL_WIN_COLL_SYMMETRIC) != 0;
+    if (result == ncclSuccess && window != nullptr && symmetric) registered(beside(comm), memory, bytes, window);
     return result;
   });
 }
@@ -193,8 +195,11 @@ ncclResult_t ncclCommGrow(ncclComm_t comm, int ranks, const ncclUniqueId* id, in
 // What gyre has failed of has been told, and is no reason to keep the communicator.
 ncclResult_t ncclCommFinalize(ncclComm_t comm) noexcept {
   return answer("ncclCommFinalize", [&]() -> Result<ncclResult_t> {
-    if (const auto ended = beside(comm)) finish(*ended);
-    return call_real<&Table::ncclCommFinalize>(comm);
+    const auto ended = beside(comm);
+    if (ended != nullptr) finish(*ended);
+    const ncclResult_t result = call_real<&Table::ncclCommFinalize>(comm);
+    if (ended != nullptr && (result == ncclSuccess || result == ncclInProgress)) ended->finalized = true;
+    return result;
   });
 }
 
@@ -240,7 +245,8 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) noexcep
 
 const char* ncclGetLastError(ncclComm_t comm) noexcept {
   const char* own = last_error();
-  return *own != '\0' ? own : call_real<&Table::ncclGetLastError>(comm);
+  if (*own != '\0' || !has<&Table::ncclGetLastError>(real())) return own;  // which an NCCL before 2.13 has no words to add to
+  return call_real<&Table::ncclGetLastError>(comm);
 }
 
 }  // namespace wrap

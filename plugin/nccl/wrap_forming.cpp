@@ -65,10 +65,12 @@ Status all_have_plans(const Parts& parts) {
 /// Their part on GPUs, where that is what the ranks are to have. A rank that has not heard of all that they have it has none.
 Result<Parts> with_gpus(std::unique_ptr<engine::Communicator> ranks, const MakeOnGpu& make, ncclComm_t by_nccl,
                         const std::atomic<bool>* cancelled) {
-  Parts parts{std::move(ranks), nullptr};
+  Parts parts{std::move(ranks), nullptr, nullptr};
   const Limited limited(parts.engine->bootstrap());
-  Status status;
-  if (make) {
+  const auto context = cuda::context_of(device_of(by_nccl));
+  Status status = context ? Status() : context.error();
+  if (context) parts.context = *context;
+  if (status && make) {
     auto on_gpu = make_on_gpus(*parts.engine, make, device_of(by_nccl), cancelled);
     if (on_gpu)
       parts.on_gpu = *std::move(on_gpu);
@@ -133,7 +135,7 @@ void form_one(const Birth& birth, ncclResult_t by_nccl) noexcept {
     auto made = birth.make(by_nccl);
     if (!made) return alone(birth, made.error().what);
     if (made->engine == nullptr) return;
-    const auto comm = std::make_shared<Beside>(made->engine->rank(), made->engine->size(), device_of(*birth.made));
+    const auto comm = std::make_shared<Beside>(made->engine->rank(), made->engine->size(), device_of(*birth.made), made->context);
     if (!comm->made(std::move(made->engine), std::move(made->on_gpu))) return;
     adopt(*birth.made, comm);
     log::info("{}: gyre may run calls of this communicator on {} ({})", birth.who, comm->on_gpu() != nullptr ? "GPU memory" : "host memory",

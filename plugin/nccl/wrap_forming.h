@@ -22,6 +22,7 @@ namespace gyre::plugin::nccl::wrap {
 struct Parts {
   std::unique_ptr<engine::Communicator> engine;  ///< null: this rank is in none
   std::unique_ptr<OnGpu> on_gpu;                 ///< not null: calls are on GPU memory
+  cuda::Context context = nullptr;               ///< of its GPU
 };
 
 /// A communicator that NCCL makes on this rank.

@@ -20,10 +20,11 @@ bool in_windows(const Beside& comm, const Operation& operation) {
 
 }  // namespace
 
-std::string_view why_not_on_gpu(const Beside& comm, const Operation& operation) {
-  if (cuda::captures(operation.stream)) return "its stream is being captured";
-  if (in_windows(comm, operation)) return "its buffers are in a window";
-  return {};
+// Where CUDA does not say this rank can't choose, since the others do.
+Result<std::string_view> why_not_on_gpu(const Beside& comm, const Operation& operation) {
+  if (GYRE_TRY(cuda::captures(operation.stream, comm.context))) return std::string_view("its stream is being captured");
+  if (in_windows(comm, operation)) return std::string_view("its buffers are in a window");
+  return std::string_view();
 }
 
 Status place_on_gpu(Operation& operation) {
@@ -37,16 +38,21 @@ Status place_on_gpu(Operation& operation) {
       return Error{Code::invalid_usage, fmt::format("the GPU does not reach {}, and this call is gyre's (GYRE_COLLECTIVES)", memory)};
   }
   operation.on_gpu = true;
-  operation.context = cuda::context();
   return {};
 }
 
-bool HeldOnGpu::is_nccls(const Beside& comm) const { return std::find(nccls_.begin(), nccls_.end(), &comm) != nccls_.end(); }
+bool HeldOnGpu::is_nccls(const Beside& comm) const {
+  return std::any_of(nccls_.begin(), nccls_.end(), [&](const auto& one) { return one.get() == &comm; });
+}
 
-std::vector<Issued> HeldOnGpu::leave_to_nccl(const Beside& comm) {
-  if (is_nccls(comm)) return {};
-  nccls_.push_back(&comm);
-  const auto first = std::stable_partition(held_.begin(), held_.end(), [&](const Issued& issued) { return !is_of(issued, comm); });
+bool HeldOnGpu::has(const Beside& comm) const {
+  return std::any_of(held_.begin(), held_.end(), [&](const Issued& issued) { return is_of(issued, comm); });
+}
+
+std::vector<Issued> HeldOnGpu::leave_to_nccl(const std::shared_ptr<Beside>& comm) {
+  if (is_nccls(*comm)) return {};
+  nccls_.push_back(comm);
+  const auto first = std::stable_partition(held_.begin(), held_.end(), [&](const Issued& issued) { return !is_of(issued, *comm); });
   std::vector<Issued> left(std::make_move_iterator(first), std::make_move_iterator(held_.end()));
   held_.erase(first, held_.end());
   return left;
@@ -63,10 +69,13 @@ Result<ncclResult_t> run_on_gpu(std::span<const Issued> calls) {
     operations.push_back(issued.operation);
   }
   const auto result = perform(std::move(operations));
+  Status marked;
   for (const Issued& issued : calls) {
-    issued.comm->by_gyre.set(issued.operation.stream);
+    const Status own = issued.comm->by_gyre.set(issued.operation.stream);
+    if (marked) marked = own;
     if (result && *result == ncclSuccess) issued.comm->by_nccl.clear();
   }
+  if (result && *result == ncclSuccess) GYRE_TRY(marked);
   return result;
 }
 

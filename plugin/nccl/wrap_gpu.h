@@ -23,7 +23,7 @@
 namespace gyre::plugin::nccl::wrap {
 
 /// Why NCCL runs what the rules give to gyre, on all ranks; empty: gyre does.
-std::string_view why_not_on_gpu(const Beside&, const Operation&);
+Result<std::string_view> why_not_on_gpu(const Beside&, const Operation&);
 /// Sets what a call on GPU memory needs. Error: this rank can't give it to gyre.
 Status place_on_gpu(Operation&);
 
@@ -33,13 +33,15 @@ class HeldOnGpu {
   bool empty() const { return held_.empty(); }
   void hold(Issued issued) { held_.push_back(std::move(issued)); }
   bool is_nccls(const Beside&) const;
+  /// Some are of that communicator.
+  bool has(const Beside&) const;
   /// All collectives of that communicator are NCCL's in this group. Those that were held.
-  std::vector<Issued> leave_to_nccl(const Beside&);
+  std::vector<Issued> leave_to_nccl(const std::shared_ptr<Beside>&);
   const std::vector<Issued>& calls() const { return held_; }
 
  private:
   std::vector<Issued> held_;
-  std::vector<const Beside*> nccls_;
+  std::vector<std::shared_ptr<Beside>> nccls_;  // kept, lest another one has the address of one that has ended
 };
 
 /// Gives them to their streams, after what NCCL has of their communicators.

@@ -6,9 +6,11 @@
 #include <string_view>
 #include <system_error>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include "base/log.h"
+#include "plugin/nccl/missing.h"
 #include "plugin/nccl/run.h"
 #include "plugin/nccl/wrap_gpu.h"
 #include "plugin/nccl/wrap_real.h"
@@ -16,10 +18,17 @@
 namespace gyre::plugin::nccl::wrap {
 namespace {
 
+/// On a stream; however many it is in the order of the communicator's calls once.
 struct ByNccl {
   std::shared_ptr<Beside> comm;
   cudaStream_t stream;
-  size_t declined;  // 1: other ranks may think that gyre runs it
+  size_t declined;  // so many of which other ranks may think that gyre runs them
+};
+
+struct ToCome {
+  std::shared_ptr<Beside> comm;
+  Beside::Window window;
+  const ncclWindow_t* made;
 };
 
 struct WrapGroup {
@@ -29,18 +38,38 @@ struct WrapGroup {
   HeldOnGpu on_gpu;
   std::vector<ByNccl> given;  // to NCCL, of communicators that gyre has, too
   std::vector<Birth> births;
+  std::vector<ToCome> windows;
+  std::vector<Forward> behind;        // to be given to NCCL when the group has ended
   ncclResult_t failed = ncclSuccess;  // the first call that has
+  bool nccl_failed = false;           // a call that NCCL was given has
 };
 thread_local WrapGroup open_group;
 
+void remember(ToCome one) {
+  one.window.window = *one.made;
+  if (one.window.window != nullptr) one.comm->windows.push_back(one.window);
+}
+
 ncclResult_t forwarded(const Forward& forward) {
   const ncclResult_t result = forward();
-  if (result != ncclSuccess && result != ncclInProgress) forget_last_error();
+  if (result == ncclSuccess || result == ncclInProgress) return result;
+  open_group.nccl_failed = open_group.depth > 0;
+  forget_last_error();
   return result;
 }
 
+void note_given(const std::shared_ptr<Beside>& comm, cudaStream_t stream, size_t declined) {
+  auto& given = open_group.given;
+  const auto known =
+      std::find_if(given.rbegin(), given.rend(), [&](const ByNccl& one) { return one.comm == comm && one.stream == stream; });
+  if (known == given.rend())
+    given.push_back({comm, stream, declined});
+  else
+    known->declined += declined;
+}
+
 ncclResult_t give(const Issued& issued) {
-  open_group.given.push_back({issued.comm, issued.operation.stream, issued.comm->on_gpu() == nullptr ? size_t{1} : 0});
+  note_given(issued.comm, issued.operation.stream, issued.comm->on_gpu() == nullptr ? 1 : 0);
   return forwarded(issued.forward);
 }
 
@@ -54,15 +83,19 @@ void give_all_to_nccl() {
 }
 
 // As above, of one communicator that has calls on GPU memory.
-void leave_group_to_nccl(const Beside& comm) {
+void leave_group_to_nccl(const std::shared_ptr<Beside>& comm) {
   for (const Issued& issued : open_group.on_gpu.leave_to_nccl(comm)) {
     issued.comm->say(*issued.operation.call, "NCCL", "another collective of its group is NCCL's");
     give(issued);
   }
 }
 
+ncclResult_t answered(const char* name, const Status& status) {
+  return guard(name, [&] { return status; });
+}
+
 /// Both engines have done what comes before.
-bool is_next(const Issued& issued) { return cuda::wait_for(issued.operation.stream) && issued.comm->by_nccl.wait(); }
+bool is_next(const Issued& issued) { return cuda::wait_for(issued.operation.stream, issued.comm->context) && issued.comm->by_nccl.wait(); }
 
 using Calls = std::span<const Issued>;  // of one communicator
 
@@ -76,7 +109,10 @@ ncclResult_t by_nccl(Calls calls, std::string_view why) {
     if (first == ncclSuccess) first = result;
   }
   if (calls.size() > 1) first = forwarded([] { return call_real<&Table::ncclGroupEnd>(); });
-  for (const Issued& issued : calls) issued.comm->by_nccl.set(issued.operation.stream);
+  for (const Issued& issued : calls) {
+    const ncclResult_t marked = answered(issued.operation.name, issued.comm->by_nccl.set(issued.operation.stream));
+    if (first == ncclSuccess) first = marked;
+  }
   return first;
 }
 
@@ -130,25 +166,48 @@ Result<ncclResult_t> issue_on_gpu(Issued issued) {
 }
 
 // Of calls that NCCL will launch: after what gyre has of their communicators, on whatever stream.
+Status note_one(const ByNccl& one, bool done) {
+  GYRE_TRY(one.comm->by_nccl.set(one.stream));
+  if (done && !GYRE_TRY(cuda::captures(one.stream, one.comm->context))) one.comm->by_gyre.clear();
+  return {};
+}
 Status order_after_gyre(const std::vector<ByNccl>& given) {
   for (const ByNccl& one : given) GYRE_TRY(one.comm->by_gyre.before(one.stream));
   return {};
 }
-void note_launched(const std::vector<ByNccl>& given, ncclResult_t result) {
+// What NCCL has come to, or else whether that has its place in the order.
+ncclResult_t note_launched(const std::vector<ByNccl>& given, ncclResult_t result) {
+  ncclResult_t all = result;
   for (const ByNccl& one : given) {
-    one.comm->by_nccl.set(one.stream);
-    if (result == ncclSuccess && !cuda::captures(one.stream)) one.comm->by_gyre.clear();
+    const ncclResult_t own = answered("the order of NCCL's calls and gyre's", note_one(one, result == ncclSuccess));
+    if (all == ncclSuccess) all = own;
   }
+  return all;
 }
 
-// gyre's collectives come before what else the group has, which NCCL launches at its end.
+// An error here is all that can be said yet of a call that has returned.
+ncclResult_t pass_behind(const WrapGroup& ended, ncclResult_t result) {
+  for (const Forward& forward : ended.behind) {
+    const ncclResult_t own = forwarded(forward);
+    if (result == ncclSuccess) result = own;
+  }
+  return result;
+}
+
+// gyre's collectives come before what else the group has, which NCCL launches at its end. It may launch that after an error, too.
 ncclResult_t end_on_gpu(const WrapGroup& ended) {
-  if (ended.failed != ncclSuccess) return ended.failed;
-  return answer("ncclGroupEnd", [&]() -> Result<ncclResult_t> {
-    const ncclResult_t result = ended.on_gpu.empty() ? ncclSuccess : GYRE_TRY(run_on_gpu(ended.on_gpu.calls()));
-    GYRE_TRY(order_after_gyre(ended.given));
-    return result;
-  });
+  ncclResult_t result = ended.failed;
+  if (result == ncclSuccess && !ended.on_gpu.empty()) result = answer("ncclGroupEnd", [&] { return run_on_gpu(ended.on_gpu.calls()); });
+  const ncclResult_t ordered = answered("ncclGroupEnd", order_after_gyre(ended.given));
+  return result == ncclSuccess ? ordered : result;
+}
+
+// Nothing is done of a group of which a call was wrong. Of a call that gyre has refused NCCL hears by one that it must refuse, too: its
+// checks of arguments spoil the group that is open. By NCCL's own words this would be that call's error, so gyre's stay the last.
+ncclResult_t end_spoiled(ncclResult_t why) {
+  std::ignore = call_real<&Table::ncclAllReduce>(nullptr, nullptr, size_t{0}, ncclFloat32, ncclSum, nullptr, nullptr);
+  std::ignore = call_real<&Table::ncclGroupEnd>();
+  return why;
 }
 
 }  // namespace
@@ -167,22 +226,27 @@ Result<ncclResult_t> issue(Issued issued) {
 }
 
 Result<ncclResult_t> leave(const std::shared_ptr<Beside>& comm, cudaStream_t stream, const Forward& forward) {
-  if (comm != nullptr && open_group.depth > 0) leave_group_to_nccl(*comm);
+  if (comm != nullptr && open_group.depth > 0) leave_group_to_nccl(comm);
   return pass(comm, stream, forward);
 }
 
 Result<ncclResult_t> pass(const std::shared_ptr<Beside>& comm, cudaStream_t stream, const Forward& forward) {
   if (open_group.depth > 0) {
     give_all_to_nccl();
-    if (comm != nullptr) open_group.given.push_back({comm, stream, 0});
+    if (comm != nullptr) note_given(comm, stream, 0);
     return forwarded(forward);
   }
   if (comm == nullptr) return forwarded(forward);
   const std::vector<ByNccl> alone{{comm, stream, 0}};
   GYRE_TRY(order_after_gyre(alone));
   const ncclResult_t result = forwarded(forward);
-  note_launched(alone, result);
-  return result;
+  return note_launched(alone, result);
+}
+
+Result<ncclResult_t> pass_behind_held(const std::shared_ptr<Beside>& comm, const Forward& forward) {
+  if (comm == nullptr || open_group.depth == 0 || !open_group.on_gpu.has(*comm)) return pass(nullptr, nullptr, forward);
+  open_group.behind.push_back(forward);
+  return ncclSuccess;
 }
 
 ncclResult_t noted(ncclResult_t result) {
@@ -210,7 +274,12 @@ ncclResult_t formed(ncclResult_t by_nccl, std::vector<Birth> births) {
   return by_nccl;
 }
 
-bool in_group() { return open_group.depth > 0; }
+void registered(const std::shared_ptr<Beside>& comm, const void* memory, size_t bytes, const ncclWindow_t* made) {
+  if (comm == nullptr) return;
+  const ToCome one{comm, {nullptr, static_cast<const std::byte*>(memory), bytes}, made};
+  if (open_group.depth == 0) return remember(one);
+  open_group.windows.push_back(one);
+}
 
 ncclResult_t start_group() {
   const ncclResult_t result = call_real<&Table::ncclGroupStart>();
@@ -227,25 +296,28 @@ Result<ncclResult_t> end_group() {
   const WrapGroup ended = std::exchange(open_group, WrapGroup());
   tell_declined(ended.given);
   const ncclResult_t by_gyre = end_on_gpu(ended);
-  ncclResult_t result = forwarded([] { return call_real<&Table::ncclGroupEnd>(); });
-  note_launched(ended.given, result);
+  const bool spoils = by_gyre != ncclSuccess && !ended.nccl_failed;
+  ncclResult_t result = spoils ? end_spoiled(by_gyre) : forwarded([] { return call_real<&Table::ncclGroupEnd>(); });
+  result = note_launched(ended.given, result == ncclSuccess ? by_gyre : result);
   form(ended.births, result);
-  if (result == ncclSuccess) result = by_gyre;
+  if (result == ncclSuccess) std::for_each(ended.windows.begin(), ended.windows.end(), remember);
+  result = pass_behind(ended, result);
   if (ended.held.empty()) return result;
   if (result == ncclSuccess) return settle(ended.held);
   Beside::decline(ended.held.front().comm, ended.held.size());  // and the group is dropped
   return result;
 }
 
+// An NCCL that lacks it ends no group.
 ncclResult_t simulate_group(ncclSimInfo_t* info) {
-  if (open_group.depth > 1) {
-    --open_group.depth;
-  } else if (open_group.depth == 1) {
-    const WrapGroup ended = std::exchange(open_group, WrapGroup());
-    for (const Issued& issued : ended.held) forwarded(issued.forward);
-    for (const Issued& issued : ended.on_gpu.calls()) forwarded(issued.forward);
+  if (open_group.depth != 1 || !has<&Table::ncclGroupSimulateEnd>(real())) {
+    if (open_group.depth > 1 && has<&Table::ncclGroupSimulateEnd>(real())) --open_group.depth;
+    return call_real<&Table::ncclGroupSimulateEnd>(info);
   }
-  return call_real<&Table::ncclGroupSimulateEnd>(info);
+  const WrapGroup ended = std::exchange(open_group, WrapGroup());
+  for (const Issued& issued : ended.held) forwarded(issued.forward);
+  for (const Issued& issued : ended.on_gpu.calls()) forwarded(issued.forward);
+  return pass_behind(ended, call_real<&Table::ncclGroupSimulateEnd>(info));
 }
 
 }  // namespace gyre::plugin::nccl::wrap

@@ -30,12 +30,16 @@ Result<ncclResult_t> issue(Issued);
 Result<ncclResult_t> leave(const std::shared_ptr<Beside>& comm, cudaStream_t, const Forward&);
 /// Any other call that a group records.
 Result<ncclResult_t> pass(const std::shared_ptr<Beside>& comm, cudaStream_t, const Forward&);
+/// What would take from calls on GPU memory that its group holds back of that communicator what they need, should they be NCCL's yet: after
+/// the group then, else as pass().
+Result<ncclResult_t> pass_behind_held(const std::shared_ptr<Beside>& comm, const Forward&);
 /// What a call that a group records has come to: after an error gyre does nothing of the group.
 ncclResult_t noted(ncclResult_t);
 /// After NCCL has answered a call that makes these: gyre's are made now, or, in a group, at its end.
 ncclResult_t formed(ncclResult_t by_nccl, std::vector<Birth>);
+/// After NCCL has answered the same of a window, which is there now, or, in a group, at its end.
+void registered(const std::shared_ptr<Beside>&, const void* memory, size_t bytes, const ncclWindow_t* made);
 
-bool in_group();
 ncclResult_t start_group();
 Result<ncclResult_t> end_group();
 /// The group ends, but nothing of it is run.

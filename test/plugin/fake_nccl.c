@@ -39,6 +39,11 @@ static _Thread_local struct {
   ncclComm_t* at;
   Comm* comm;
 } births[MOST_CALLS];
+static _Thread_local int registered;
+static _Thread_local struct {
+  ncclWindow_t* at;
+  void* memory;
+} windows[MOST_CALLS];
 
 /* Sends first, then of each communicator the first collective, the second, …, then what is received. */
 static void run_calls(const Call* all, int count) {
@@ -101,6 +106,10 @@ static void arrive(void) {
   for (int i = 0; i < made; ++i) show(births[i].comm, "", 1);
   for (int i = 0; i < made; ++i) await_shown(births[i].comm), end(births[i].comm), *births[i].at = (ncclComm_t)births[i].comm;
   made = 0;
+}
+static void place_windows(void) {
+  for (int i = 0; i < registered; ++i) *windows[i].at = (ncclWindow_t)windows[i].memory;
+  registered = 0;
 }
 static ncclResult_t birth(ncclComm_t* at, Comm* comm) {
   births[made].at = at;
@@ -196,12 +205,15 @@ FAKE ncclResult_t ncclCommFinalize(ncclComm_t handle) {
   Comm* comm = of(handle);
   SAY("ncclCommFinalize %d", comm->rank);
   while (atomic_load(&comm->pending) > 0) sched_yield();
+  comm->finalized = 1;
   return ncclSuccess;
 }
 FAKE ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* memory, size_t bytes, ncclWindow_t* window, int flags) {
   (void)comm, (void)flags;
   SAY("ncclCommWindowRegister %zu", bytes);
-  *window = (ncclWindow_t)memory;
+  windows[registered].at = window;
+  windows[registered++].memory = hooks.has_no_windows ? NULL : memory;
+  if (depth == 0) place_windows();
   return ncclSuccess;
 }
 FAKE ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t window) {
@@ -232,15 +244,17 @@ FAKE ncclResult_t ncclGroupEnd(void) {
   if (--depth > 0) return ncclSuccess;
   const ncclResult_t result = wrong;
   wrong = ncclSuccess;
-  if (result != ncclSuccess) calls = 0;
-  run_group(), arrive();
+  if (result != ncclSuccess) calls = registered = 0;
+  run_group(), arrive(), place_windows();
   return result;
 }
 FAKE ncclResult_t ncclAllReduce(const void* input, void* output, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t handle,
                                 cudaStream_t stream) {
   Comm* comm = of(handle);
+  if (comm == NULL) return depth == 0 ? ncclInvalidArgument : (wrong = ncclInvalidArgument);
   SAY("ncclAllReduce %d %zu %d %d %d %d", input == output, count, (int)type, (int)op, comm->rank, stream == NULL);
-  if (count > 0 && input == NULL) return depth == 0 ? ncclInvalidArgument : (wrong = ncclInvalidArgument);
+  const int sum_ended = op >= ncclNumOps && (comm->ended_sums >> (op - ncclNumOps) & 1) != 0;
+  if ((count > 0 && input == NULL) || sum_ended || comm->finalized) return depth == 0 ? ncclInvalidArgument : (wrong = ncclInvalidArgument);
   return call((Call){REDUCE, comm, input, output, count, (int)type, (int)op, 0, stream});
 }
 FAKE ncclResult_t ncclSend(const void* input, size_t count, ncclDataType_t type, int peer, ncclComm_t handle, cudaStream_t stream) {
@@ -262,8 +276,8 @@ FAKE ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDa
   *op = (ncclRedOp_t)(ncclNumOps + comm->made_sums++);
   return ncclSuccess;
 }
-FAKE ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm) {
-  (void)comm;
+FAKE ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t handle) {
+  of(handle)->ended_sums |= 1 << (op - ncclNumOps);
   SAY("ncclRedOpDestroy %d", (int)op);
   return ncclSuccess;
 }

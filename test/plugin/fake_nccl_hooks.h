@@ -9,6 +9,7 @@ typedef struct {
   void (*on_streams)(struct CUstream_st* const* streams, int count, void (*work)(void* argument), void* argument);
   /* Called by ranks that are to be in a communicator that is split off, all of which have asked for it. NULL: by none. */
   void (*splitting)(int color);
+  int has_no_windows;
 } FakeNcclHooks;
 /* Where a fake NCCL has them, by this name. */
 typedef FakeNcclHooks* FakeNcclHooksOf(void);

@@ -32,8 +32,9 @@ typedef struct {
   uint64_t number;
   int rank, ranks;
   unsigned calls, children;
-  float sums[MOST_SUMS]; /* the scalars of pre-multiplied sums, from ncclNumOps on */
-  int made_sums;
+  float sums[MOST_SUMS];     /* the scalars of pre-multiplied sums, from ncclNumOps on */
+  int made_sums, ended_sums; /* a bit for each that was destroyed */
+  int finalized;
   atomic_int pending, aborted; /* what streams have been given and not done; it is to end */
 } Comm;
 static void await(const Comm* comm, const atomic_uint* counter, unsigned least) {
@@ -58,7 +59,7 @@ static Shared* share(uint64_t number) {
 
 static Comm* new_comm(uint64_t number, int rank, int ranks) {
   Comm* comm = calloc(1, sizeof *comm);
-  *comm = (Comm){share(number), number, rank, ranks, 0, 0, {0}, 0, 0, 0};
+  *comm = (Comm){share(number), number, rank, ranks, 0, 0, {0}, 0, 0, 0, 0, 0};
   return comm;
 }
 

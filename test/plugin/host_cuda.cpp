@@ -14,8 +14,8 @@ namespace {
 std::mutex mutex;
 std::map<const std::byte*, size_t> memory;  // of the GPU's
 std::atomic<bool> there{false};
-std::atomic<int> broken{no_gpu}, full{no_gpu}, used{0};
-std::set<cudaStream_t> captured;
+std::atomic<int> broken{no_gpu}, full{no_gpu}, used{0}, marks{0};
+std::set<cudaStream_t> captured, failing;
 std::string address;  // its PCI address, as CUDA's driver says
 
 bool known(const void* at) {
@@ -40,12 +40,20 @@ void have_host_cuda(bool has) { there = has; }
 void break_host_gpu(int device) { broken = device; }
 void fill_host_gpu(int device) { full = device; }
 int host_gpus_used() { return used; }
+int host_marks_used() { return marks; }
 void capture_host_stream(cudaStream_t stream, bool begins) {
   const std::lock_guard lock(mutex);
   if (begins)
     captured.insert(stream);
   else
     captured.erase(stream);
+}
+void break_host_stream(cudaStream_t stream, bool breaks) {
+  const std::lock_guard lock(mutex);
+  if (breaks)
+    failing.insert(stream);
+  else
+    failing.erase(stream);
 }
 void place_host_gpu(std::string at) { address = std::move(at); }
 
@@ -61,21 +69,23 @@ int current_device() { return 0; }
 std::string pci_address(int /*device*/) { return test::address; }
 bool on_gpu(const void* at) { return test::there && test::known(at); }
 bool reaches(const void* at) { return on_gpu(at); }
-Status wait_for(cudaStream_t stream) {
+Status wait_for(cudaStream_t stream, Context /*context*/) {
   if (test::there && stream != nullptr && !reinterpret_cast<simt::HostStream*>(stream)->done_within(std::chrono::seconds(60)))
     return Error{Code::cuda, "a stream does not end"};
   return {};
 }
-bool captures(cudaStream_t stream) {
+Result<bool> captures(cudaStream_t stream, Context /*context*/) {
   {
     const std::lock_guard lock(test::mutex);
+    if (test::failing.contains(stream)) return Error{Code::cuda, "the stream has failed"};
     if (test::captured.contains(stream)) return true;
   }
   return test::there && stream != nullptr && reinterpret_cast<simt::HostStream*>(stream)->is_captured();
 }
 Context context() { return nullptr; }
+Result<Context> context_of(int /*device*/) { return Context{}; }
 Status copy(void* to, const void* from, size_t bytes, cudaStream_t stream, Context /*context*/) {
-  GYRE_TRY(wait_for(stream));
+  GYRE_TRY(wait_for(stream, nullptr));
   std::memcpy(to, from, bytes);
   return {};
 }
@@ -89,12 +99,14 @@ Event& event_of(void* event) { return *static_cast<Event*>(event); }
 }  // namespace
 
 Mark::~Mark() { delete static_cast<Event*>(event_); }
-void Mark::set(cudaStream_t stream) {
-  is_set_ = test::there && stream != nullptr && !captures(stream);
-  if (!is_set_) return;
+Status Mark::set(cudaStream_t stream) {
+  ++test::marks;
+  if (!test::there || stream == nullptr || GYRE_TRY(captures(stream, home_))) return {};
+  is_set_ = true;
   if (event_ == nullptr) event_ = new Event;
   const auto flag = event_of(event_) = std::make_shared<std::atomic<bool>>(false);
   reinterpret_cast<simt::HostStream*>(stream)->add([flag] { *flag = true; });
+  return {};
 }
 Status Mark::wait() {
   while (is_set_ && !*event_of(event_)) std::this_thread::yield();
@@ -102,7 +114,8 @@ Status Mark::wait() {
   return {};
 }
 Status Mark::before(cudaStream_t stream) {
-  if (!is_set_ || stream == nullptr || captures(stream)) return {};
+  ++test::marks;
+  if (!is_set_ || stream == nullptr || GYRE_TRY(captures(stream, home_))) return {};
   reinterpret_cast<simt::HostStream*>(stream)->add([flag = event_of(event_)] {
     while (!*flag) std::this_thread::yield();
   });

@@ -50,8 +50,12 @@ void break_host_gpu(int device);
 void fill_host_gpu(int device);
 /// How often communicators have asked for one.
 int host_gpus_used();
+/// How often streams were to be marked, or to wait for a mark.
+int host_marks_used();
 /// That stream is being captured, or no more.
 void capture_host_stream(cudaStream_t, bool);
+/// CUDA does not say whether that stream is being captured, or does again.
+void break_host_stream(cudaStream_t, bool);
 /// It is at this PCI address; by default the driver does not say. While there are no communicators.
 void place_host_gpu(std::string address);
 

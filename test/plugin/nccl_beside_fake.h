@@ -72,8 +72,7 @@ class BesideFake {
     library();
     int version = 0;
     ncclGetVersion(&version);  // the first call chooses who answers
-    auto hooks = reinterpret_cast<FakeNcclHooksOf*>(::dlsym(library(), "fake_nccl_hooks"));
-    *hooks() = {note_nccl, give_streams, [](int color) { splitting()(color); }};
+    hooks() = {note_nccl, give_streams, [](int color) { splitting()(color); }, 0};
     have_host_cuda(true);
     set_up(std::move(settings));
   }
@@ -86,6 +85,8 @@ class BesideFake {
     settings.emplace_back("GYRE_LOG=info");
     plugin::nccl::wrap::set_up(plugin::nccl::wrap::real(), configured(settings));
   }
+  /// What the fake NCCL goes by.
+  static FakeNcclHooks& hooks() { return *reinterpret_cast<FakeNcclHooksOf*>(::dlsym(library(), "fake_nccl_hooks"))(); }
   /// The NCCL that the program would have without gyre.
   static void* library() {
     const char* name = std::getenv("TEST_FAKE_NCCL");

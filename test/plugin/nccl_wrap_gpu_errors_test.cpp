@@ -1,6 +1,8 @@
 // gyre beside NCCL on GPU memory: who may not, votes that fail, and ends that nobody wished for.
 #include <new>
 
+#include "plugin/nccl/errors.h"
+#include "plugin/nccl/missing.h"
 #include "test/becomes.h"
 #include "test/catch.h"
 #include "test/plugin/nccl_beside_fake.h"
@@ -188,6 +190,72 @@ TEST_CASE("wrap on a GPU: memory that the GPU does not reach is an error that sa
           return stream.done() && data.all(2) ? "" : "a wrong sum afterwards";
         }) == "");
   CHECK(log.count("ncclAllReduce: the GPU does not reach 0x") == 4);
+}
+
+TEST_CASE("wrap on a GPU: of a group that gyre has refused NCCL does nothing, and the order of calls stays") {
+  const BesideFake beside;
+  CHECK(run_nccl(2, [](ncclComm_t comm, int rank) -> std::string {
+          GpuFloats data(many, 0), message(1, static_cast<float>(rank));
+          std::vector<float> host(many, 1);
+          HostCudaStream stream, other, third;
+          std::promise<void> gate;
+          stream.add([&, opened = gate.get_future().share()] {
+            opened.wait();
+            std::fill_n(data.data(), many, 1.0F);
+          });
+          NCCL_OK(reduce(data, comm, stream));
+          NCCL_OK(ncclGroupStart());
+          if (rank == 0) NCCL_OK(ncclSend(message.data(), 1, ncclFloat32, 1, comm, other));
+          if (rank == 1) NCCL_OK(ncclRecv(message.data(), 1, ncclFloat32, 0, comm, other));
+          NCCL_GIVES(ncclInvalidUsage, ncclAllReduce(host.data(), host.data(), many, ncclFloat32, ncclSum, comm, other));
+          NCCL_GIVES(ncclInvalidUsage, ncclGroupEnd());
+          const std::string said = ncclGetLastError(comm);
+          if (said.find("the GPU does not reach") == std::string::npos) return "the last error is: " + said;
+          NCCL_OK(reduce(data, comm, third, 1));
+          gate.set_value();
+          if (!stream.done() || !other.done() || !third.done()) return "a stream does not end";
+          return data.data()[0] == 4 && message.all(static_cast<float>(rank)) ? "" : "wrong data";
+        }) == "");
+}
+
+TEST_CASE("wrap on a GPU: NCCL answers what comes after the end of its communicator") {
+  const BesideFake beside;
+  CHECK(run_nccl(2, [](ncclComm_t comm, int) -> std::string {
+          GpuFloats data(many, 1);
+          HostCudaStream stream;
+          NCCL_OK(ncclCommFinalize(comm));
+          NCCL_GIVES(ncclInvalidArgument, reduce(data, comm, stream));
+          if (const auto calls = newly_to_nccl(); calls != "AllReduce ") return "to NCCL: " + calls;
+          return stream.done() && data.all(1) ? "" : "it was done";
+        }) == "");
+}
+
+TEST_CASE("wrap on a GPU: an NCCL that has no last error is not asked, and that is none") {
+  const BesideFake beside;
+  const test::KeptLog log;
+  const plugin::nccl::Table whole = plugin::nccl::wrap::real();
+  plugin::nccl::Table old = whole;
+  old.ncclGetLastError = &plugin::nccl::Missing<&plugin::nccl::Table::ncclGetLastError>::call;
+  plugin::nccl::forget_last_error();
+  plugin::nccl::wrap::set_up(old, test::configured({}));
+  CHECK(std::string(ncclGetLastError(nullptr)).empty());
+  CHECK(std::string(ncclGetLastError(nullptr)).empty());
+  plugin::nccl::wrap::set_up(whole, test::configured({}));
+  CHECK(log.count("too old") == 0);
+}
+
+TEST_CASE("wrap on a GPU: where CUDA does not say who is to run a call it is an error") {
+  const BesideFake beside;
+  CHECK(run_nccl(2, [](ncclComm_t comm, int rank) -> std::string {
+          GpuFloats data(many, 1);
+          HostCudaStream stream;
+          test::break_host_stream(stream, true);
+          if (rank == 0) NCCL_GIVES(ncclUnhandledCudaError, reduce(data, comm, stream));
+          test::break_host_stream(stream, false);
+          if (const auto calls = newly_to_nccl(); !calls.empty()) return "to NCCL: " + calls;
+          NCCL_OK(reduce(data, comm, stream));
+          return stream.done() && data.all(2) ? "" : "a wrong sum afterwards";
+        }) == "");
 }
 
 TEST_CASE("wrap on a GPU: an abort frees the streams of both engines within a second, and the other rank hears of it") {

@@ -92,6 +92,23 @@ TEST_CASE("wrap on a GPU: of a group one communicator's collectives go to one en
         }) == "");
 }
 
+TEST_CASE("wrap on a GPU: what NCCL is too old to simulate stays a group") {
+  const BesideFake beside;
+  const test::KeptLog log;
+  CHECK(run_nccl(2, [](ncclComm_t comm, int) -> std::string {
+          GpuFloats data(large, 1);
+          HostCudaStream stream;
+          NCCL_OK(ncclGroupStart());
+          NCCL_OK(sum(data.data(), large, comm, stream));
+          NCCL_GIVES(ncclInvalidUsage, ncclGroupSimulateEnd(nullptr));
+          if (!stream.done() || !data.all(1)) return "it was done";
+          NCCL_OK(ncclGroupEnd());
+          if (const auto calls = newly_to_nccl(); calls != "GroupStart GroupEnd ") return "to NCCL: " + calls;
+          return stream.done() && data.all(2) ? "" : "a wrong sum";
+        }) == "");
+  CHECK(log.count("ncclGroupSimulateEnd: the NCCL of this machine is too old to have it") == 2);
+}
+
 TEST_CASE("wrap on a GPU: sends of a group are NCCL's, whichever ranks have them, after its collectives") {
   const BesideFake beside;
   CHECK(run_nccl(3, [](ncclComm_t comm, int rank) -> std::string {
@@ -107,6 +124,25 @@ TEST_CASE("wrap on a GPU: sends of a group are NCCL's, whichever ranks have them
           if (!stream.done() || !other.done()) return "a stream does not end";
           return data.all(3) && (rank != 1 || message.all(3)) ? "" : "wrong data";
         }) == "");
+}
+
+TEST_CASE("wrap on a GPU: many sends of a group are in the order of calls once for each stream") {
+  const BesideFake beside;
+  const int before = test::host_marks_used();
+  CHECK(run_nccl(2, [](ncclComm_t comm, int rank) -> std::string {
+          GpuFloats data(1, 1), got(3, 0);
+          HostCudaStream stream;
+          const auto give = [&](int i) {
+            return rank == 0 ? ncclSend(data.data(), 1, ncclFloat32, 1, comm, stream)
+                             : ncclRecv(got.data() + i, 1, ncclFloat32, 0, comm, stream);
+          };
+          NCCL_OK(ncclGroupStart());
+          for (int i = 0; i < 3; ++i) NCCL_OK(give(i));
+          NCCL_OK(ncclGroupEnd());
+          if (!stream.done()) return "the stream does not end";
+          return rank == 0 || got.all(1) ? "" : "wrong data";
+        }) == "");
+  CHECK(test::host_marks_used() - before == 4);  // each rank waits, and marks
 }
 
 TEST_CASE("wrap on a GPU: one thread gives all ranks of a process their calls") {
@@ -172,6 +208,46 @@ TEST_CASE("wrap on a GPU: what is captured, and what lies in a window, is NCCL's
         }) == "");
 }
 
+TEST_CASE("wrap on a GPU: only symmetric windows count, and those that NCCL has made") {
+  const BesideFake beside;
+  for (const int flags : {int{NCCL_WIN_COLL_SYMMETRIC}, 0}) {
+    BesideFake::hooks().has_no_windows = flags == NCCL_WIN_COLL_SYMMETRIC ? 1 : 0;
+    CHECK(run_nccl(2, [&](ncclComm_t comm, int rank) -> std::string {
+            GpuFloats data(large, 1);
+            HostCudaStream stream;
+            ncclWindow_t made = nullptr;
+            if (rank == 0) NCCL_OK(ncclCommWindowRegister(comm, data.data(), large * sizeof(float), &made, flags));
+            NCCL_OK(ncclCommWindowDeregister(comm, nullptr));
+            NCCL_OK(sum(data.data(), large, comm, stream));
+            return newly_to_nccl().empty() && stream.done() && data.all(2) ? "" : "it has come to NCCL";
+          }) == "");
+  }
+}
+
+TEST_CASE("wrap on a GPU: a window that a group makes counts from its end until it is given back") {
+  const BesideFake beside;
+  CHECK(run_nccl(2, [](ncclComm_t comm, int) -> std::string {
+          GpuFloats data(large, 1);
+          HostCudaStream stream;
+          ncclWindow_t made = nullptr;
+          const auto registered = [&](bool well) {
+            if (ncclGroupStart() != ncclSuccess) return false;
+            ncclCommWindowRegister(comm, data.data(), large * sizeof(float), &made, NCCL_WIN_COLL_SYMMETRIC);
+            if (!well) ncclAllReduce(nullptr, data.data(), small, ncclFloat32, ncclSum, comm, stream);
+            return (ncclGroupEnd() == ncclSuccess) == well;
+          };
+          const auto by_nccl = [&] {
+            newly_to_nccl();
+            return sum(data.data(), large, comm, stream) != ncclSuccess || !newly_to_nccl().empty();
+          };
+          if (!registered(false) || by_nccl()) return "of a group that has failed";
+          if (!registered(true) || made == nullptr || !by_nccl()) return "of a group";
+          NCCL_OK(ncclCommWindowDeregister(comm, made));
+          if (by_nccl()) return "given back";
+          return stream.done() && data.all(8) ? "" : "a wrong sum";
+        }) == "");
+}
+
 TEST_CASE("wrap on a GPU: pre-multiplied sums are gyre's, too, with scalars of the GPU's") {
   const BesideFake beside;
   CHECK(run_nccl(2, [](ncclComm_t comm, int rank) -> std::string {
@@ -182,6 +258,26 @@ TEST_CASE("wrap on a GPU: pre-multiplied sums are gyre's, too, with scalars of t
           NCCL_OK(ncclAllReduce(data.data(), data.data(), large, ncclFloat32, op, comm, stream));
           NCCL_OK(ncclRedOpDestroy(op, comm));
           return newly_to_nccl().empty() && stream.done() && data.all(5) ? "" : "a wrong sum";
+        }) == "");
+}
+
+TEST_CASE("wrap on a GPU: an operation that is destroyed in a group is there for all of the group's calls") {
+  const BesideFake beside;
+  CHECK(run_nccl(2, [](ncclComm_t comm, int rank) -> std::string {
+          GpuFloats data(large, 1), few(small, 1);
+          HostCudaStream stream;
+          float scalar = static_cast<float>(rank + 2);
+          ncclRedOp_t op{};
+          NCCL_OK(ncclGroupStart());
+          NCCL_OK(ncclRedOpCreatePreMulSum(&op, &scalar, ncclFloat32, ncclScalarHostImmediate, comm));
+          NCCL_OK(ncclAllReduce(data.data(), data.data(), large, ncclFloat32, op, comm, stream));
+          NCCL_OK(ncclRedOpDestroy(op, comm));
+          NCCL_OK(sum(few.data(), small, comm, stream));
+          NCCL_OK(ncclGroupEnd());
+          if (const auto calls = newly_to_nccl(); calls != "GroupStart AllReduce AllReduce GroupEnd ") return "to NCCL: " + calls;
+          if (!stream.done() || !data.all(5) || !few.all(2)) return "a wrong sum";
+          NCCL_GIVES(ncclInvalidArgument, ncclAllReduce(data.data(), data.data(), small, ncclFloat32, op, comm, stream));
+          return "";
         }) == "");
 }
 

@@ -12,6 +12,7 @@
 #undef NCCL_SPLIT_NOCOLOR
 #undef NCCL_SHRINK_DEFAULT
 #undef NCCL_SHRINK_ABORT
+#undef NCCL_WIN_COLL_SYMMETRIC
 #define NCCL_TYPES_ONLY
 namespace ours {
 #include "plugin/abi/nccl.h"

@@ -1,9 +1,9 @@
 """Ranks that do not call the same: each is told within 5 s which rank differs in what."""
 import re
 
-from system import COLLECTIVES, ROOTED, await_that, check, free_port, right_rows, sampled, start_rank, subjects, transports
+from system import COLLECTIVES, ROOTED, await_that, check, free_port, right_rows, sampled, start_rank, subjects, transports, within
 
-WITHIN = 5
+WITHIN = within(5)
 ONE_WAY = [*ROOTED, "sendrecv"]  # a rank may only send
 SAME = ["-e", "64K", "-n", "3", "-w", "1"]
 
@@ -23,7 +23,7 @@ def stories(ranks):
 
 
 def all_end(ranks):
-    await_that(lambda: all(rank.code is not None for rank in ranks), lambda: f"not all ranks have ended\n{stories(ranks)}", 10)
+    await_that(lambda: all(rank.code is not None for rank in ranks), lambda: f"not all ranks have ended\n{stories(ranks)}", 2 * WITHIN)
     for rank in ranks:
         rank.wait()
 

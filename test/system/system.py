@@ -248,6 +248,11 @@ def built_in(transport):
     return run("all_reduce", "-e", "8", "-n", "1", "--transport", transport).code == 0
 
 
+def within(seconds):
+    """A limit: programs with sanitizers take four times as long."""
+    return seconds * (4 if "TEST_SANITIZED" in os.environ else 1)
+
+
 def sampled(values):
     """All, or where a sanitizer would make that minutes every third."""
     return list(values)[::3 if "TEST_SANITIZED" in os.environ else 1]

@@ -69,7 +69,7 @@ void Beside::say(const engine::Call& call, std::string_view who, std::string_vie
 }
 
 bool Beside::in_window(const void* memory) const {
-  const std::less_equal<const std::byte*> reaches;  // pointers of different memory
+  const std::less_equal<> reaches;  // pointers of different memory
   const auto* at = static_cast<const std::byte*>(memory);
   return std::any_of(windows.begin(), windows.end(),
                      [&](const Window& w) { return reaches(w.memory, at) && !reaches(w.memory + w.bytes, at); });

@@ -68,7 +68,7 @@ Result<ncclResult_t> run_on_gpu(std::span<const Issued> calls) {
     GYRE_TRY(issued.comm->by_nccl.before(issued.operation.stream));
     operations.push_back(issued.operation);
   }
-  const auto result = perform(std::move(operations));
+  auto result = perform(std::move(operations));
   Status marked;
   for (const Issued& issued : calls) {
     const Status own = issued.comm->by_gyre.set(issued.operation.stream);

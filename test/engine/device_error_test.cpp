@@ -23,19 +23,6 @@ const std::vector<std::string> settings_of_errors{"GYRE_TRANSPORT=loopback", "GY
 
 Call sum_of(size_t count) { return {Collective::all_reduce, count, DataType::float32, ReduceOp::sum, 0}; }
 
-/// Waits until something is wrong; what. The stream must be free a second later.
-std::string end_of(DeviceRank& on) {
-  const auto until = std::chrono::steady_clock::now() + 20s;
-  Status status = on.device.status();
-  while (status && std::chrono::steady_clock::now() < until) {
-    std::this_thread::sleep_for(1ms);
-    status = on.device.status();
-  }
-  if (status) return "nothing is wrong";
-  if (!on.stream.done_within(1s)) return "the stream is not free";
-  return status.error().what;
-}
-
 }  // namespace
 
 TEST_CASE("an abort ends what runs on a device and frees the stream", "[device]") {
@@ -52,7 +39,7 @@ TEST_CASE("an abort ends what runs on a device and frees the stream", "[device]"
                   }
                   if (on.stream.done_within(50ms)) return "it ended without rank 1";
                   on.device.abort("enough");
-                  const std::string said = end_of(on);
+                  const std::string said = test::end_of(on);
                   if (!contains(said, "aborted: enough")) return said;
                 } else {
                   std::this_thread::sleep_for(300ms);
@@ -75,7 +62,7 @@ TEST_CASE("a rank that leaves ends what others run on a device", "[device]") {
                 if (Status status = on.device.enqueue(sum_of(data.size()), data.data(), data.data(), on.stream.handle(), way.hand_off);
                     !status)
                   return contains(status.error().what, "rank 2") ? "" : status.error().what;
-                const std::string said = end_of(on);
+                const std::string said = test::end_of(on);
                 return contains(said, "rank 2") ? "" : said;
               },
               way.reach) == "");
@@ -91,7 +78,7 @@ TEST_CASE("calls on a device that differ are an error on both ranks, which says 
                 const size_t count = on.rank() == 0 ? 50000 : 49999;
                 if (Status status = on.device.enqueue(sum_of(count), data.data(), data.data(), on.stream.handle(), way.hand_off); !status)
                   return status.error().what;
-                const std::string said = end_of(on);
+                const std::string said = test::end_of(on);
                 return contains(said, "count=50000") && contains(said, "count=49999") ? "" : said;
               },
               way.reach) == "");
@@ -113,7 +100,7 @@ TEST_CASE("a deadline ends a collective on a device, and names rank and step", "
                 if (Status status = on.device.enqueue(sum_of(data.size()), data.data(), data.data(), on.stream.handle(), way.hand_off);
                     !status)
                   return status.error().what;
-                const std::string said = end_of(on);
+                const std::string said = test::end_of(on);
                 return contains(said, "nothing has moved for 1 s") && contains(said, "for rank 1 in step") ? "" : said;
               },
               way.reach) == "");
@@ -132,7 +119,7 @@ TEST_CASE("a deadline names the rank that has not read what lies on the GPU for 
           test::DeviceArray<float> data(on, std::vector<float>(100, 1));
           const Call call{Collective::broadcast, data.size(), DataType::float32, ReduceOp::sum, 0};
           const Status status = on.device.enqueue(call, data.data(), data.data(), on.stream.handle());
-          const std::string said = status ? end_of(on) : status.error().what;
+          const std::string said = status ? test::end_of(on) : status.error().what;
           over = true;
           return contains(said, "nothing has moved for 1 s") && contains(said, "for rank 1 to read its last messages") ? "" : said;
         }) == "");

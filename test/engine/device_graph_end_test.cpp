@@ -19,19 +19,6 @@ namespace {
 
 const std::vector<std::string> settings_of_ends{"GYRE_TRANSPORT=loopback", "GYRE_SLOT_BYTES=4K"};
 
-/// Waits until something is wrong; what. The stream must be free a second later.
-std::string end_of_graph(DeviceRank& on) {
-  const auto until = std::chrono::steady_clock::now() + 20s;
-  Status status = on.device.status();
-  while (status && std::chrono::steady_clock::now() < until) {
-    std::this_thread::sleep_for(1ms);
-    status = on.device.status();
-  }
-  if (status) return "nothing is wrong";
-  if (!on.stream.done_within(1s)) return "the stream is not free";
-  return status.error().what;
-}
-
 }  // namespace
 
 TEST_CASE("a communicator finishes no sooner than a graph that was launched, wherever that is", "[device][graph]") {
@@ -93,11 +80,11 @@ TEST_CASE("an abort frees a stream on which a graph runs, and a graph that is la
                 });
                 if (!graph) return graph.error().what;
                 for (++captured; captured < 2;) std::this_thread::yield();
-                if (on.rank() == 1) return contains(end_of_graph(on), "aborted: enough") ? "" : "rank 1 does not know";
+                if (on.rank() == 1) return contains(test::end_of(on), "aborted: enough") ? "" : "rank 1 does not know";
                 (*graph)->launch(on.stream);
                 if (on.stream.done_within(50ms)) return "it ended without rank 1";
                 on.device.abort("enough");
-                const std::string said = end_of_graph(on);
+                const std::string said = test::end_of(on);
                 if (!contains(said, "aborted: enough")) return said;
                 (*graph)->launch(on.stream);
                 return on.stream.done_within(1s) ? "" : "a later launch does not end";
@@ -114,7 +101,7 @@ TEST_CASE("an abort while a graph might run, and nothing does, is noticed", "[de
           if (!graph) return graph.error().what;
           for (++captured; captured < 2;) std::this_thread::yield();
           if (on.rank() == 0) on.device.abort("enough");
-          if (!contains(end_of_graph(on), "aborted: enough")) return "it is not known";
+          if (!contains(test::end_of(on), "aborted: enough")) return "it is not known";
           (*graph)->launch(on.stream);
           return on.stream.done_within(1s) ? "" : "a later launch does not end";
         }) == "");
@@ -135,7 +122,7 @@ TEST_CASE("ranks that replay different graphs, or a graph and a call, learn of i
             } else {
               graphs.at(static_cast<size_t>(on.rank()))->launch(on.stream);
             }
-            const std::string said = end_of_graph(on);
+            const std::string said = test::end_of(on);
             return said != "nothing is wrong" && said != "the stream is not free" ? "" : said;
           }) == "");
   }

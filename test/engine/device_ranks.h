@@ -41,6 +41,19 @@ struct DeviceRank {
   Rank rank() const { return host.rank(); }
   int size() const { return host.size(); }
 };
+/// Waits until something is wrong; what. The stream must be free a second later.
+inline std::string end_of(DeviceRank& on) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  Status status = on.device.status();
+  while (status && std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    status = on.device.status();
+  }
+  if (status) return "nothing is wrong";
+  if (!on.stream.done_within(std::chrono::seconds(1))) return "the stream is not free";
+  return status.error().what;
+}
+
 using DeviceBody = std::function<std::string(DeviceRank&)>;
 
 /// What a rank of so many says of its GPU; null: nothing.

@@ -1,6 +1,7 @@
 // CUDA as NCCL's interface needs it, of the host's threads (test/simt): streams, memory that only such a GPU reaches, and gyre's kernels
 // there.
 #pragma once
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -41,8 +42,31 @@ class HostCudaMemory {
   std::vector<std::byte> bytes_;
 };
 
+/// Made before the streams that it is given to, which then end before it, also where a test fails.
+template <class T>
+class HostCudaArray {
+ public:
+  HostCudaArray(size_t size, T value) : size_(size), memory_(size * sizeof(T)) { std::fill_n(data(), size, value); }
+  T* data() { return memory_.as<T>(); }
+  bool all(T value) {
+    return std::all_of(data(), data() + size_, [=](T v) { return v == value; });
+  }
+
+ private:
+  size_t size_;
+  HostCudaMemory memory_;
+};
+
 /// This process has such a GPU from now on, or none.
 void have_host_cuda(bool);
+/// For the life of a test.
+class WithHostCuda {
+ public:
+  WithHostCuda() { have_host_cuda(true); }
+  ~WithHostCuda() { have_host_cuda(false); }
+  WithHostCuda(const WithHostCuda&) = delete;
+  WithHostCuda& operator=(const WithHostCuda&) = delete;
+};
 /// As the next communicators see it the GPU of that number can't be used.
 inline constexpr int no_gpu = -1, every_gpu = -2;
 void break_host_gpu(int device);
@@ -52,7 +76,7 @@ void fill_host_gpu(int device);
 int host_gpus_used();
 /// How often streams were to be marked, or to wait for a mark.
 int host_marks_used();
-/// That stream is being captured, or no more.
+/// That stream is said to be captured, or no more, and does what it is given all the same: an NCCL that is not real does its work there.
 void capture_host_stream(cudaStream_t, bool);
 /// CUDA does not say whether that stream is being captured, or does again.
 void break_host_stream(cudaStream_t, bool);

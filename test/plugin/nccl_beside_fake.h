@@ -73,12 +73,8 @@ class BesideFake {
     int version = 0;
     ncclGetVersion(&version);  // the first call chooses who answers
     hooks() = {note_nccl, give_streams, [](int color) { splitting()(color); }, 0};
-    have_host_cuda(true);
     set_up(std::move(settings));
   }
-  ~BesideFake() { have_host_cuda(false); }
-  BesideFake(const BesideFake&) = delete;
-  BesideFake& operator=(const BesideFake&) = delete;
 
   /// What ranks that are made from now on go by.
   static void set_up(std::vector<std::string> settings) {
@@ -94,20 +90,11 @@ class BesideFake {
     if (fake == nullptr) throw std::runtime_error("TEST_FAKE_NCCL names no library");
     return fake;
   }
-};
-
-/// Made before the streams that it is given to, which then end before it, also where a test fails.
-class GpuFloats {
- public:
-  GpuFloats(size_t size, float value) : size_(size), memory_(size * sizeof(float)) { std::fill_n(data(), size, value); }
-  float* data() { return memory_.as<float>(); }
-  bool all(float value) {
-    return std::all_of(data(), data() + size_, [=](float v) { return v == value; });
-  }
 
  private:
-  size_t size_;
-  HostCudaMemory memory_;
+  const WithHostCuda gpu_;
 };
+
+using GpuFloats = HostCudaArray<float>;
 
 }  // namespace gyre::test

@@ -10,37 +10,19 @@ using namespace gyre;
 using test::HostCudaMemory;
 using test::HostCudaStream;
 using test::run_nccl;
+using test::WithHostCuda;
 using namespace std::chrono_literals;
 
 namespace {
 
-class WithGpu {
- public:
-  WithGpu() { test::have_host_cuda(true); }
-  ~WithGpu() { test::have_host_cuda(false); }
-  WithGpu(const WithGpu&) = delete;
-  WithGpu& operator=(const WithGpu&) = delete;
-};
-
 constexpr size_t elements = 3000;
 
-class Floats {
- public:
-  Floats(size_t size, float value) : size_(size), memory_(size * sizeof(float)) { std::fill_n(memory_.as<float>(), size, value); }
-  float* data() { return memory_.as<float>(); }
-  bool all(float value) {
-    return std::all_of(data(), data() + size_, [=](float v) { return v == value; });
-  }
-
- private:
-  size_t size_;
-  HostCudaMemory memory_;
-};
+using Floats = test::HostCudaArray<float>;
 
 }  // namespace
 
 TEST_CASE("nccl on a GPU: collectives come in the order of the stream, and calls don't wait") {
-  const WithGpu gpu;
+  const WithHostCuda gpu;
   CHECK(run_nccl(3, [](ncclComm_t comm, int rank) -> std::string {
           HostCudaStream stream;
           Floats data(elements, 0);
@@ -60,7 +42,7 @@ TEST_CASE("nccl on a GPU: collectives come in the order of the stream, and calls
 }
 
 TEST_CASE("nccl on a GPU: every collective") {
-  const WithGpu gpu;
+  const WithHostCuda gpu;
   CHECK(run_nccl(2, [](ncclComm_t comm, int rank) -> std::string {
           HostCudaStream stream;
           const auto mine = static_cast<float>(rank + 1);
@@ -90,7 +72,7 @@ TEST_CASE("nccl on a GPU: every collective") {
 }
 
 TEST_CASE("nccl on a GPU: sends and receives go by the host, after what their streams were given") {
-  const WithGpu gpu;
+  const WithHostCuda gpu;
   CHECK(run_nccl(3, [](ncclComm_t comm, int rank) -> std::string {
           HostCudaStream stream;
           Floats out(elements, 0), in(elements, 0), sum(elements, 1);
@@ -109,7 +91,7 @@ TEST_CASE("nccl on a GPU: sends and receives go by the host, after what their st
 }
 
 TEST_CASE("nccl on a GPU: one thread gives all ranks their calls") {
-  const WithGpu gpu;
+  const WithHostCuda gpu;
   constexpr int ranks = 3;
   std::array<ncclComm_t, ranks> comms{};
   REQUIRE(ncclCommInitAll(comms.data(), ranks, nullptr) == ncclSuccess);
@@ -128,7 +110,7 @@ TEST_CASE("nccl on a GPU: one thread gives all ranks their calls") {
 }
 
 TEST_CASE("nccl on a GPU: a pre-multiplied sum reads its scalar from the GPU") {
-  const WithGpu gpu;
+  const WithHostCuda gpu;
   CHECK(run_nccl(2, [](ncclComm_t comm, int rank) -> std::string {
           HostCudaStream stream;
           Floats data(elements, 1), scalar(1, 0);
@@ -142,7 +124,7 @@ TEST_CASE("nccl on a GPU: a pre-multiplied sum reads its scalar from the GPU") {
 }
 
 TEST_CASE("nccl on a GPU: communicators that are split off reduce there, too") {
-  const WithGpu gpu;
+  const WithHostCuda gpu;
   CHECK(run_nccl(4, [](ncclComm_t comm, int rank) -> std::string {
           HostCudaStream stream;
           ncclComm_t part = nullptr;
@@ -156,7 +138,7 @@ TEST_CASE("nccl on a GPU: communicators that are split off reduce there, too") {
 }
 
 TEST_CASE("nccl on a GPU: who asks for errors asks no stream") {
-  const WithGpu gpu;
+  const WithHostCuda gpu;
   std::atomic<int> ready{0}, asked{-1};
   CHECK(run_nccl(2, [&](ncclComm_t comm, int rank) -> std::string {
           HostCudaStream stream;
@@ -180,7 +162,7 @@ TEST_CASE("nccl on a GPU: who asks for errors asks no stream") {
 }
 
 TEST_CASE("nccl on a GPU: an abort frees the stream within a second, and the other rank learns of it") {
-  const WithGpu gpu;
+  const WithHostCuda gpu;
   const ncclUniqueId id = test::new_id();
   std::array<std::string, 2> words;
   const auto rank_main = [&](int rank) -> std::string {
@@ -215,7 +197,7 @@ TEST_CASE("nccl on a GPU: an abort frees the stream within a second, and the oth
 }
 
 TEST_CASE("nccl on a GPU: a communicator is aborted whose stream waits for another one's") {
-  const WithGpu gpu;
+  const WithHostCuda gpu;
   const std::array ids{test::new_id(), test::new_id()};
   std::promise<void> over;
   const auto rank_main = [&](int rank) -> std::string {
@@ -247,7 +229,7 @@ TEST_CASE("nccl on a GPU: a communicator is aborted whose stream waits for anoth
 }
 
 TEST_CASE("nccl on a GPU: one thread's group may hold more than streams do, and sends behind collectives") {
-  const WithGpu gpu;
+  const WithHostCuda gpu;
   std::array<ncclComm_t, 2> comms{};
   REQUIRE(ncclCommInitAll(comms.data(), 2, nullptr) == ncclSuccess);
   std::array<HostCudaStream, 2> streams;
@@ -266,7 +248,7 @@ TEST_CASE("nccl on a GPU: one thread's group may hold more than streams do, and 
 }
 
 TEST_CASE("nccl on a GPU: one thread's group may hold more than streams do, rank by rank") {
-  const WithGpu gpu;
+  const WithHostCuda gpu;
   constexpr int ranks = 3, calls = 250;
   std::array<ncclComm_t, ranks> comms{};
   REQUIRE(ncclCommInitAll(comms.data(), ranks, nullptr) == ncclSuccess);
@@ -297,7 +279,7 @@ TEST_CASE("nccl on a GPU: one thread's group may hold more than streams do, rank
 }
 
 TEST_CASE("nccl on a GPU: what can't be is an error that says so") {
-  const WithGpu gpu;
+  const WithHostCuda gpu;
   CHECK(run_nccl(2, [](ncclComm_t comm, int) -> std::string {
           HostCudaStream stream;
           Floats on_gpu(elements, 1);
@@ -315,7 +297,7 @@ TEST_CASE("nccl on a GPU: what can't be is an error that says so") {
 }
 
 TEST_CASE("nccl on a GPU: ranks without one that works leave GPU memory refused, and the host's reduced") {
-  const WithGpu gpu;
+  const WithHostCuda gpu;
   test::break_host_gpu(test::every_gpu);
   CHECK(run_nccl(2, [](ncclComm_t comm, int) -> std::string {
           HostCudaStream stream;
@@ -329,7 +311,7 @@ TEST_CASE("nccl on a GPU: ranks without one that works leave GPU memory refused,
 }
 
 TEST_CASE("nccl on a GPU: where the GPU is decides no more than the ways of messages") {
-  const WithGpu gpu;
+  const WithHostCuda gpu;
   for (const char* address : {"0000:FE:1F.7", "on the desk"}) {  // this machine has no GPU there
     test::place_host_gpu(address);
     CHECK(run_nccl(2, [](ncclComm_t comm, int) -> std::string {

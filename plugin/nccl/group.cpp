@@ -69,15 +69,23 @@ Result<ncclResult_t> launch(const std::vector<Work>& work, bool at_once = false)
 
 bool is_nothing(const Operation& operation) { return operation.call && operation.call->count == 0; }
 
-// The device engine can (device_capture.cpp), but the thread sanitizer finds a race of two replays when it is reached from here, and a
-// wrong sum would be silent.
-Error no_capture() {
-  return {Code::invalid_usage, "gyre does not run what a stream captures for a CUDA graph yet: call it on a stream that is not captured"};
+// What is captured is run later, by the GPU's own doing.
+Status refuse_capture(const Operation& operation) {
+  if (!operation.call)
+    return Error{Code::invalid_usage,
+                 "a send or receive can't be captured in a CUDA graph: gyre carries it by the host, when it is called"};
+  if (!operation.on_gpu)
+    return Error{Code::invalid_usage, "a collective on memory of the host can't be captured in a CUDA graph: it is run when it is called"};
+  if (operation.scalar_at != nullptr)
+    return Error{Code::invalid_usage,
+                 "a pre-multiplied sum whose scalar is read from memory can't be captured in a CUDA graph: make it with "
+                 "ncclScalarHostImmediate"};
+  return {};
 }
 
 // A collective on GPU memory waits in its stream; its scalar is read now.
 Status make_ready(Operation& operation) {
-  if (operation.captured) return no_capture();
+  if (operation.captured) return refuse_capture(operation);
   if (operation.on_gpu && operation.call && operation.scalar_at == nullptr) return {};
   GYRE_TRY(cuda::wait_for(operation.stream, operation.context));
   if (!operation.on_gpu || operation.scalar_at == nullptr) return {};

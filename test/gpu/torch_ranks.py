@@ -157,6 +157,32 @@ def sharded(rank, ranks):
         raise AssertionError(f"losses of {ranks} ranks {losses[-3:].tolist()}, of one {alone[-3:].tolist()}")
 
 
+def graphs(rank, ranks):
+    """Warm-up, a capture as training has it, a thousand replays, and other collectives between them."""
+    data, other = torch.zeros(100_003, device=GPU), torch.full((1000,), float(rank), device=GPU)
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        dist.all_reduce(data)
+    torch.cuda.current_stream().wait_stream(side)
+    for mode in ("global", "thread_local", "relaxed"):
+        graph = torch.cuda.CUDAGraph()
+        data.zero_()
+        with torch.cuda.graph(graph, capture_error_mode=mode):
+            data.add_(1)
+            dist.all_reduce(data)
+            data.div_(ranks)
+            dist.all_reduce(data, dist.ReduceOp.MAX)
+        for step in range(1000):
+            graph.replay()
+            if step % 100 == 99:
+                copy = other.clone()
+                dist.all_reduce(copy)
+                same(f"all_reduce after {step} replays", copy, torch.full((1000,), float(sum(range(ranks)))))
+        same(f"1000 replays, captured {mode}", data, torch.full((100_003,), 1000.0))
+        torch.cuda.synchronize()
+        del graph
+
+
 def speed(rank, ranks):
     for size in (8, 1 << 10, 32 << 10, 1 << 20, 16 << 20, 128 << 20):
         data = torch.zeros(size // 4, device=GPU)
@@ -174,7 +200,7 @@ def speed(rank, ranks):
             print(json.dumps({"figure": "torch all_reduce", "ranks": ranks, "bytes": size, "us": median * 1e6, "gb_per_s": size / median / 1e9}), flush=True)
 
 
-SUBJECTS = {each.__name__: each for each in (reductions, collectives, transfers, groups, streams, training, sharded, speed)}
+SUBJECTS = {each.__name__: each for each in (reductions, collectives, transfers, groups, streams, training, sharded, graphs, speed)}
 
 
 def rank_main(rank, ranks, port, names, hosts):

@@ -165,12 +165,12 @@ Result<ncclResult_t> issue_on_gpu(Issued issued) {
   return ncclSuccess;
 }
 
-// Of calls that NCCL will launch: after what gyre has of their communicators, on whatever stream.
 Status note_one(const ByNccl& one, bool done) {
   GYRE_TRY(one.comm->by_nccl.set(one.stream));
   if (done && !GYRE_TRY(cuda::captures(one.stream, one.comm->context))) one.comm->by_gyre.clear();
   return {};
 }
+// Of calls that NCCL will launch: after what gyre has of their communicators, on whatever stream.
 Status order_after_gyre(const std::vector<ByNccl>& given) {
   for (const ByNccl& one : given) GYRE_TRY(one.comm->by_gyre.before(one.stream));
   return {};

@@ -46,15 +46,16 @@ Error Connecting::failed(const std::string& why) const {
 }
 
 Result<std::unique_ptr<Comm>> Connecting::step() {
-  asked_at_ = steady_clock::now();
+  const auto now = steady_clock::now();
+  asked_at_.store(now, std::memory_order_relaxed);
   while (const auto frame = control_.receive()) GYRE_TRY(take(*frame));
   if (!control_.ended().empty()) {
     // Before the offer nothing is lost by another try. How long the first one lasted says nothing: this side may not have been asked.
-    if (!refused_at_) refused_at_ = asked_at_;
-    const bool again = state_ == State::greets && !control_.stranger() && asked_at_ - *refused_at_ < refusal_limit;
+    if (!refused_at_) refused_at_ = now;
+    const bool again = state_ == State::greets && !control_.stranger() && now - *refused_at_ < refusal_limit;
     if (!again) return failed(control_.ended());
-    if (asked_at_ >= retry_at_) {
-      retry_at_ = asked_at_ + retry_interval;
+    if (now >= retry_at_) {
+      retry_at_ = now + retry_interval;
       reconnect();
     }
     return std::unique_ptr<Comm>();

@@ -1,5 +1,7 @@
 // The sender's side of a connection that is being made: each call of connect makes what steps can be made and says where it stands.
 #pragma once
+#include <atomic>
+
 #include "plugin/comm.h"
 
 namespace gyre::plugin {
@@ -17,8 +19,8 @@ class Connecting {
   /// Whether it was begun with these very bytes, not with a copy of them.
   bool is_of(Handle handle) const { return handle.data() == handle_; }
   uint64_t number() const { return number_; }
-  /// When NCCL last asked: after an abort it never will again.
-  std::chrono::steady_clock::time_point asked_at() const { return asked_at_; }
+  /// When NCCL last asked: after an abort it never will again. By any thread, without the group's turn.
+  std::chrono::steady_clock::time_point asked_at() const { return asked_at_.load(std::memory_order_relaxed); }
 
  private:
   enum class State : uint8_t { greets, asks, joins, done };
@@ -43,7 +45,8 @@ class Connecting {
   WayKind way_ = WayKind::network;
   std::string refusals_;
   std::unique_ptr<transport::Endpoint> endpoint_;
-  std::chrono::steady_clock::time_point asked_at_ = std::chrono::steady_clock::now(), retry_at_{};
+  std::atomic<std::chrono::steady_clock::time_point> asked_at_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point retry_at_{};
   std::optional<std::chrono::steady_clock::time_point> refused_at_;  // first
 };
 

@@ -29,7 +29,7 @@ bool fits(const TunerRule& rule, int64_t ranks, int64_t nodes) {
 std::vector<TunerRule> rules_for(std::span<const TunerRule> rules, int64_t ranks, int64_t nodes) {
   std::vector<TunerRule> own;
   std::copy_if(rules.begin(), rules.end(), std::back_inserter(own),
-               [&](const TunerRule& rule) { return rule.algorithm != TunerRule::nccls_own && fits(rule, ranks, nodes); });
+               [&](const TunerRule& rule) { return rule.algorithm >= 0 && fits(rule, ranks, nodes); });
   for (TunerRule& rule : own)
     if (!limits_channels(rule, nodes)) rule.channels = 0;
   return own;
@@ -40,8 +40,16 @@ std::vector<TunerRule> rules_for(std::span<const TunerRule> rules, int64_t ranks
 Tuner::Tuner(std::span<const TunerRule> rules, int64_t ranks, int64_t nodes) : rules_(rules_for(rules, ranks, nodes)), index_(rules_) {}
 
 bool all_nccls_own(std::span<const TunerRule> rules, int64_t ranks, int64_t nodes) {
-  return std::any_of(rules.begin(), rules.end(),
-                     [&](const TunerRule& rule) { return rule.algorithm == TunerRule::nccls_own && fits(rule, ranks, nodes); });
+  const auto of_it = [&](const TunerRule& rule) { return fits(rule, ranks, nodes); };
+  return std::any_of(rules.begin(), rules.end(), of_it) &&
+         std::none_of(rules.begin(), rules.end(), [&](const TunerRule& rule) { return rule.algorithm >= 0 && of_it(rule); });
+}
+
+std::vector<TunerRule> gyres_rules(std::span<const TunerRule> rules, int64_t ranks, int64_t nodes) {
+  std::vector<TunerRule> own;
+  std::copy_if(rules.begin(), rules.end(), std::back_inserter(own),
+               [&](const TunerRule& rule) { return rule.algorithm == TunerRule::gyres && fits(rule, ranks, nodes); });
+  return own;
 }
 
 std::string why_none(std::span<const TunerRule> rules, int64_t ranks, int64_t nodes) {

@@ -43,8 +43,10 @@ class Tuner {
   TunerIndex index_;  ///< of them
 };
 
-/// Whether a profile has a communicator's job, in which all choices are NCCL's own.
+/// Whether a profile has a communicator's job, in which a Tuner has no choice that is not NCCL's own.
 bool all_nccls_own(std::span<const TunerRule> rules, int64_t ranks, int64_t nodes);
+/// Those by which a profile gives a communicator's calls to gyre; rising, of each collective.
+std::vector<TunerRule> gyres_rules(std::span<const TunerRule> rules, int64_t ranks, int64_t nodes);
 /// Why none of a profile's rules are for a communicator.
 std::string why_none(std::span<const TunerRule> rules, int64_t ranks, int64_t nodes);
 

@@ -19,7 +19,7 @@ namespace {
 constexpr const char* tuner_name = "gyre";
 
 void log_rules(const std::string& file, std::span<const TunerRule> rules, size_t own, int64_t ranks, int64_t nodes) {
-  const auto all = std::ranges::count_if(rules, [](const TunerRule& rule) { return rule.algorithm != TunerRule::nccls_own; });
+  const auto all = std::ranges::count_if(rules, [](const TunerRule& rule) { return rule.algorithm >= 0; });
   const bool profile = !rules.empty() && rules.front().ranks_per_node != TunerRule::any;
   if (file.empty())
     log::info("tuner: no GYRE_TUNER_FILE, all choices are NCCL's");
@@ -29,7 +29,7 @@ void log_rules(const std::string& file, std::span<const TunerRule> rules, size_t
   else if (ranks == TunerRule::any)
     log::info("tuner: {} of {} rules in {} are for any number of ranks, others can't be told by this NCCL", own, all, file);
   else if (all_nccls_own(rules, ranks, nodes))
-    log::info("tuner: all choices for {} ranks on {} nodes are NCCL's: {} has none for them that is better", ranks, nodes, file);
+    log::info("tuner: all choices for {} ranks on {} nodes are NCCL's: {} has no others for them", ranks, nodes, file);
   else if (profile && own == 0)
     log::info("tuner: {} has no job of {} ranks on {} nodes, all choices are NCCL's: {}", file, ranks, nodes,
               why_none(rules, ranks, nodes));

@@ -280,7 +280,7 @@ TEST_CASE("a profile's job in which nothing beats NCCL's own choice is told from
     return text;
   };
   const std::string tuner = "NET/gyre: tuner: ";
-  CHECK(said(16, 2) == tuner + "all choices for 16 ranks on 2 nodes are NCCL's: " + file.path + " has none for them that is better");
+  CHECK(said(16, 2) == tuner + "all choices for 16 ranks on 2 nodes are NCCL's: " + file.path + " has no others for them");
   CHECK(said(4, 1) == tuner + "1 of 1 rules in " + file.path + " are for 4 ranks on 1 nodes");
   CHECK(said(8, 1).starts_with(tuner + file.path + " has no job of 8 ranks on 1 nodes, all choices are NCCL's: with 8 ranks on a node"));
 }

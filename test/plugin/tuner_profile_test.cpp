@@ -89,6 +89,30 @@ TEST_CASE("a choice of a profile's may be NCCL's own, anywhere in the list") {
   CHECK(error_of_choices(R"("reduce":[[0,"nccl"],[0,"tree/ll"]])").ends_with("[1] = [0,\"tree/ll\"]: must begin after the one before it"));
 }
 
+TEST_CASE("a choice of a profile's may be gyre, which the tuner leaves to NCCL") {
+  const auto rules = rules_in(job(8, 2, R"("all_reduce":[[0,"gyre"],[8,"tree/ll"],[16,"gyre"],[32,"nccl"],[64,"gyre"]],
+    "broadcast":[[0,"nccl"],[4,"gyre"]])") +
+                              "," + job(4, 1, R"("reduce":[[0,"gyre"],[8,"nccl"]])"));
+  const Tuner tuner(rules, 16, 2);
+  CHECK(tuner.rules() == 1);
+  for (const auto& [bytes, choice] : {std::pair{0, "NCCL's own"}, {7, "NCCL's own"}, {8, "0/0"}, {16, "NCCL's own"}, {64, "NCCL's own"}})
+    CHECK(chosen(tuner, ncclFuncAllReduce, static_cast<uint64_t>(bytes)) == choice);
+  CHECK_FALSE(all_nccls_own(rules, 16, 2));
+  CHECK(all_nccls_own(rules, 4, 1));
+  const auto of = [&](int64_t ranks, int64_t nodes) {
+    std::string all;
+    for (const TunerRule& rule : gyres_rules(rules, ranks, nodes))
+      all +=
+          fmt::format("{}:{}-{} ", rule.collective, rule.least_bytes, rule.most_bytes == UINT64_MAX ? "" : std::to_string(rule.most_bytes));
+    return all;
+  };
+  CHECK(of(16, 2) == "4:0-7 4:16-31 4:64- 0:4- ");
+  CHECK(of(24, 3) == of(16, 2));
+  CHECK(of(4, 1) == "1:0-7 ");
+  CHECK(of(8, 1).empty());
+  CHECK(of(8, 2).empty());
+}
+
 TEST_CASE("how choices were measured is for people, and of choices only") {
   const auto measured = [](std::string_view how) {
     return profile_error(
@@ -206,9 +230,11 @@ TEST_CASE("a wrong choice in a profile is an error with its place in the list") 
   CHECK(error_of(R"([[0,"ring/ll"],[0,"tree/ll"]])") == "[1] = [0,\"tree/ll\"]: must begin after the one before it");
   const std::string words =
       "must be one of tree, ring, collnet_direct, collnet_chain, nvls, nvls_tree, pat, a slash, and one of ll, ll128, simple, or nccl for "
-      "its own choice";
+      "its own choice, or gyre for gyre beside it";
   CHECK(error_of(R"([[0,"rng/ll"]])") == "[0] = [0,\"rng/ll\"]: " + words + "; perhaps ring/ll");
   CHECK(error_of(R"([[0,"ring/ll12"]])") == "[0] = [0,\"ring/ll12\"]: " + words + "; perhaps ring/ll128");
+  CHECK(error_of(R"([[0,"Gyre"]])").starts_with("[0] = [0,\"Gyre\"]: " + words));
+  CHECK(error_of(R"([[0,"gyre/ll"]])").starts_with("[0] = [0,\"gyre/ll\"]: " + words));
   CHECK(error_of(R"([[0,"ring"]])").starts_with("[0] = [0,\"ring\"]: " + words));
   CHECK(error_of(R"([[0,"ring/"]])").starts_with("[0] = [0,\"ring/\"]: " + words));
   CHECK(error_of(R"([[0,"/ll"]])").starts_with("[0] = [0,\"/ll\"]: " + words));

@@ -93,14 +93,15 @@ struct Config {
               "auto",
               "Where the buffers of such calls lie; auto: as CUDA's driver says, where the program has loaded it; host: in host memory.",
               {"auto", "host"}};
-  Word collectives{"GYRE_COLLECTIVES",
-                   "",
-                   "Collectives that gyre may take over from NCCL, under libgyre-nccl.so, with commas; default: none.",
-                   {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "alltoall", "gather", "scatter"},
-                   {},
-                   {},
-                   {},
-                   true};
+  Word collectives{
+      "GYRE_COLLECTIVES",
+      "",
+      "Collectives that gyre may take over from NCCL, under libgyre-nccl.so, with commas; default: what a profile gives it, else none.",
+      {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "alltoall", "gather", "scatter"},
+      {},
+      {},
+      {},
+      true};
   Number min_bytes{"GYRE_MIN_BYTES", 0, "Least bytes (count times element) of a call that gyre takes over from NCCL.", {}, 0,
                    size_t{1} << 60};
   Number max_bytes{"GYRE_MAX_BYTES", 0, "Most bytes of such a call; 0: no bound.", {}, 0, size_t{1} << 60};
@@ -112,8 +113,10 @@ struct Config {
   Word stats{"GYRE_STATS", "",
              "File for the net plugin's counters, as JSON, and as Prometheus text in FILE.prom; %h: host, %p: process; without %p, .PID is "
              "added."};
-  Word tuner_file{"GYRE_TUNER_FILE", "",
-                  "What NCCL chooses by: a profile of gyre-perf tune_nccl or crossovers, or rules, in the CSV of NVIDIA's example tuner."};
+  Word tuner_file{
+      "GYRE_TUNER_FILE", "",
+      "What NCCL chooses by, and gyre beside it: a profile of gyre-perf tune_nccl or crossovers, or rules, in the CSV of NVIDIA's example "
+      "tuner."};
   Number stats_seconds{"GYRE_STATS_SECONDS", 0, "Seconds between two writings of GYRE_STATS; 0: at the end only.", {}, 0, 86400};
   Word fallback{"GYRE_FALLBACK",
                 "none",

@@ -64,8 +64,11 @@ Status must_agree(const std::vector<Facts>& all, std::string_view what, auto fac
 
 }  // namespace
 
+std::string own_host(const Config& config) {
+  return (*config.hostid).empty() ? transport::host_identity(transport::Environment::of_process()) : *config.hostid;
+}
+
 Result<std::vector<Facts>> exchange_facts(transport::Bootstrap& bootstrap, const Config& config, const std::optional<topo::GpuRow>& gpu) {
-  const std::string host = (*config.hostid).empty() ? transport::host_identity(transport::Environment::of_process()) : *config.hostid;
   const auto constants = topo::digest(*config.constants);
   if (!constants) {
     bootstrap.fail(constants.error());  // the others are about to wait for us
@@ -73,7 +76,7 @@ Result<std::vector<Facts>> exchange_facts(transport::Bootstrap& bootstrap, const
   }
   const std::vector<uint64_t> processors = own_processors();
   const Facts own{std::string(version),
-                  host,
+                  own_host(config),
                   processors,
                   numa_of(processors, "/sys/devices/system/node"),
                   own_backends(*config.transport),

@@ -32,6 +32,8 @@ struct Facts {
   std::string gpu;                ///< topo::text(GpuRow); empty: it has no GPU, or does not know where that is
 };
 
+/// Facts::host of this process.
+std::string own_host(const Config&);
 /// Everybody's facts by rank. Error: ranks differ in a fact that must be equal; says which rank in what.
 Result<std::vector<Facts>> exchange_facts(transport::Bootstrap&, const Config&, const std::optional<topo::GpuRow>& = {});
 /// Where ranks are: those of a host in positions that follow each other, and among these those of a NUMA node.

@@ -78,7 +78,7 @@ Result<ncclResult_t> collective_or_nccl(const char* name, Collective collective,
   const auto call = comm == nullptr ? std::nullopt : described(collective, given);
   if (!call) return wrap::leave(comm, stream, forward);
   const bool on_gpu = comm->on_gpu() != nullptr;
-  if (const auto why = wrap::rules().why_not(*call, comm->size, on_gpu); !why.empty()) {
+  if (const auto why = comm->rules.why_not(*call, comm->size, on_gpu); !why.empty()) {
     comm->say(*call, "NCCL", why);
     return wrap::leave(comm, stream, forward);
   }

@@ -9,17 +9,20 @@
 #include <memory>
 #include <mutex>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "plugin/nccl/comm.h"
 #include "plugin/nccl/cuda_driver.h"
+#include "plugin/nccl/wrap_rules.h"
 
 namespace gyre::plugin::nccl::wrap {
 
 class Beside final : public Comm {
  public:
   /// `on`: the device of this number, which has that context.
-  Beside(Rank own, int ranks, int on, cuda::Context there) : Comm(own, ranks, on, Settings()), context(there) {}
+  Beside(Rank own, int ranks, int on, cuda::Context there, Rules by)
+      : Comm(own, ranks, on, Settings()), context(there), rules(std::move(by)) {}
 
   /// In the thread that has begun a call: all ranks are willing to give the next call to gyre, this one among them.
   Result<bool> agree(bool willing);
@@ -32,6 +35,7 @@ class Beside final : public Comm {
   void say(const engine::Call&, std::string_view who, std::string_view why = {});
 
   const cuda::Context context;  ///< its calls' streams are of, whatever the calling thread is in; null: there is no CUDA
+  const Rules rules;            ///< what gyre may take over of its calls
 
   // Of its calls so far, whichever stream they were given.
   cuda::Mark by_nccl{context};  ///< the last one that NCCL runs

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "plugin/nccl/copies.h"
+#include "plugin/nccl/wrap_job.h"
 #include "plugin/nccl/wrap_real.h"
 #include "transport/transport.h"
 
@@ -53,7 +54,7 @@ int device_of(ncclComm_t by_nccl) {
 /// Options may leave a collective without a plan, which would be an error of the job's calls: as all ranks know them, all find the same.
 Status all_have_plans(const Parts& parts) {
   const bool may_lack = *config().algorithm != "auto" || *config().numerics != "default" || *config().memory_bytes != 0;
-  for (const engine::Call& call : may_lack ? rules().examples() : std::vector<engine::Call>()) {
+  for (const engine::Call& call : may_lack ? parts.rules.examples() : std::vector<engine::Call>()) {
     if (parts.on_gpu != nullptr)
       GYRE_TRY(parts.on_gpu->why_not(call));
     else
@@ -63,9 +64,9 @@ Status all_have_plans(const Parts& parts) {
 }
 
 /// Their part on GPUs, where that is what the ranks are to have. A rank that has not heard of all that they have it has none.
-Result<Parts> with_gpus(std::unique_ptr<engine::Communicator> ranks, const MakeOnGpu& make, ncclComm_t by_nccl,
+Result<Parts> with_gpus(std::unique_ptr<engine::Communicator> ranks, Rules rules, const MakeOnGpu& make, ncclComm_t by_nccl,
                         const std::atomic<bool>* cancelled) {
-  Parts parts{std::move(ranks), nullptr, nullptr};
+  Parts parts{std::move(ranks), nullptr, nullptr, std::move(rules)};
   const Limited limited(parts.engine->bootstrap());
   const auto context = cuda::context_of(device_of(by_nccl));
   Status status = context ? Status() : context.error();
@@ -96,10 +97,12 @@ Status alike(const engine::Communicator& made, ncclComm_t by_nccl) {
 /// Calls on the same memory as the parent's.
 Result<Parts> like_its_parent(const Beside& parent, std::unique_ptr<engine::Communicator> ranks, ncclComm_t by_nccl) {
   GYRE_TRY(all_agree(ranks->bootstrap(), alike(*ranks, by_nccl)));
+  Rules rules = GYRE_TRY(rules_among(ranks->bootstrap()));
+  if (!rules.any()) return Parts();
   GpusOfAll gpus;
   if (parent.on_gpu() != nullptr) gpus = GYRE_TRY(gpus_of_all(ranks->bootstrap(), device_of(by_nccl)));
   if (!gpus.refusal.empty()) return Error{Code::invalid_usage, gpus.refusal};
-  return with_gpus(std::move(ranks), gpus.make, by_nccl, &parent.aborted());
+  return with_gpus(std::move(ranks), std::move(rules), gpus.make, by_nccl, &parent.aborted());
 }
 
 /// While a call is under way on the parent, which an abort ends.
@@ -135,11 +138,12 @@ void form_one(const Birth& birth, ncclResult_t by_nccl) noexcept {
     auto made = birth.make(by_nccl);
     if (!made) return alone(birth, made.error().what);
     if (made->engine == nullptr) return;
-    const auto comm = std::make_shared<Beside>(made->engine->rank(), made->engine->size(), device_of(*birth.made), made->context);
+    const auto comm =
+        std::make_shared<Beside>(made->engine->rank(), made->engine->size(), device_of(*birth.made), made->context, std::move(made->rules));
     if (!comm->made(std::move(made->engine), std::move(made->on_gpu))) return;
     adopt(*birth.made, comm);
-    log::info("{}: gyre may run calls of this communicator on {} ({})", birth.who, comm->on_gpu() != nullptr ? "GPU memory" : "host memory",
-              *config().collectives);
+    log::info("{}: gyre may run calls of this communicator on {}: {}, by {}", birth.who,
+              comm->on_gpu() != nullptr ? "GPU memory" : "host memory", comm->rules.collectives(), comm->rules.decided_by());
   } catch (const std::exception& error) {
     alone(birth, error.what());
   }
@@ -168,11 +172,15 @@ Result<Parts> meet(const Meeting& at, const ncclComm_t* made) {
   const bool on_gpu = cuda::present() && *config().device != "host";
   const auto ballots = GYRE_TRY(job->all_gather(ballot(config(), on_gpu, loaded_nccls().size())));
   if (auto why = objection(ballots); !why.empty()) return Error{Code::invalid_usage, why};
+  if (!rules().any())
+    return Error{Code::invalid_usage, "no rank has GYRE_COLLECTIVES that sizes leave any calls of, nor a profile for gyre"};
+  Rules own = GYRE_TRY(rules_among(*job));
+  if (!own.any()) return Parts();
   GpusOfAll gpus;
   if (on_gpu) gpus = GYRE_TRY(gpus_of_all(*job, device_of(*made)));
   if (!gpus.refusal.empty()) return Error{Code::invalid_usage, gpus.refusal};
   auto ranks = GYRE_TRY(engine::Communicator::create(std::move(job), config()));
-  return with_gpus(std::move(ranks), gpus.make, *made, nullptr);
+  return with_gpus(std::move(ranks), std::move(own), gpus.make, *made, nullptr);
 }
 
 Result<Parts> split(Beside& parent, int color, int key, const ncclComm_t* made, const std::string& refusal) {

@@ -20,9 +20,10 @@ namespace gyre::plugin::nccl::wrap {
 
 /// gyre's communicator.
 struct Parts {
-  std::unique_ptr<engine::Communicator> engine;  ///< null: this rank is in none
+  std::unique_ptr<engine::Communicator> engine;  ///< null: this rank is in none, or nothing would be taken over
   std::unique_ptr<OnGpu> on_gpu;                 ///< not null: calls are on GPU memory
   cuda::Context context = nullptr;               ///< of its GPU
+  Rules rules{};                                 ///< of its calls
 };
 
 /// A communicator that NCCL makes on this rank.

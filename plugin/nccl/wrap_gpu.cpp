@@ -29,13 +29,14 @@ Result<std::string_view> why_not_on_gpu(const Beside& comm, const Operation& ope
 
 Status place_on_gpu(Operation& operation) {
   const engine::Call& call = *operation.call;
-  const Comm& comm = *operation.comm;
+  const auto& comm = static_cast<const Beside&>(*operation.comm);
   const engine::Extent extent = engine::extent(call, comm.rank, comm.size);
   if (auto wrong = engine::refuse(call, comm.rank, extent, {operation.input, operation.output, call.scalar})) return *std::move(wrong);
   const void* const buffers[] = {extent.input_bytes > 0 ? operation.input : nullptr, extent.output_bytes > 0 ? operation.output : nullptr};
   for (const void* memory : buffers) {
     if (memory != nullptr && !cuda::reaches(memory))
-      return Error{Code::invalid_usage, fmt::format("the GPU does not reach {}, and this call is gyre's (GYRE_COLLECTIVES)", memory)};
+      return Error{Code::invalid_usage,
+                   fmt::format("the GPU does not reach {}, and this call is gyre's by {}", memory, comm.rules.decided_by())};
   }
   operation.on_gpu = true;
   return {};
@@ -64,7 +65,7 @@ Result<ncclResult_t> run_on_gpu(std::span<const Issued> calls) {
     // ncclCommGetAsyncError may have said it already, of which what runs on the GPU hears by another way.
     const transport::Bootstrap& ranks = issued.comm->engine().bootstrap();
     if (const Error* lost = ranks.attention() ? ranks.failure() : nullptr) return *lost;
-    issued.comm->say(*issued.operation.call, "gyre");
+    issued.comm->say(*issued.operation.call, "gyre", issued.comm->rules.decided_by());
     GYRE_TRY(issued.comm->by_nccl.before(issued.operation.stream));
     operations.push_back(issued.operation);
   }

@@ -142,7 +142,7 @@ Result<ncclResult_t> settle(Calls calls) {
   if (asked == ncclSuccess && all) {
     std::vector<Operation> operations;
     for (const Issued& issued : calls) {
-      comm->say(*issued.operation.call, "gyre");
+      comm->say(*issued.operation.call, "gyre", comm->rules.decided_by());
       operations.push_back(issued.operation);
     }
     return run(operations);

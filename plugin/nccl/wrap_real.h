@@ -10,6 +10,7 @@ namespace gyre::plugin::nccl::wrap {
 void set_up(const Table& real, const Config&);
 const Table& real();
 const Config& config();
+/// Of all communicators; what each has may be less (wrap_job.h).
 const Rules& rules();
 
 /// While there is one the thread is inside of NCCL.

@@ -3,26 +3,46 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
+#include "base/text.h"
 #include "base/version.h"
+#include "plugin/tuner.h"
+#include "plugin/tuner_file.h"
+#include "plugin/tuner_words.h"
 
 namespace gyre::plugin::nccl::wrap {
 namespace {
 
+constexpr size_t most_said = 300;  // of what is wrong with a profile
 constexpr std::string_view several_nccls = "several copies of NCCL";
+constexpr std::string_view not_the_profiles = "the profile leaves it to NCCL";
+
+auto& sizes_of(auto& rules, Collective collective) { return rules.taken[static_cast<size_t>(collective)]; }
+
+bool is_gyres(const TunerRule& rule) { return rule.algorithm == TunerRule::gyres; }
+
+/// NCCL tells its tuner the larger of a rank's input and output: so many blocks of count times element.
+uint64_t tuner_blocks(Collective collective, int ranks) {
+  const engine::Extent byte = engine::extent({collective, 1, DataType::uint8, ReduceOp::sum, 0, 0}, 0, ranks);
+  return std::max(byte.input_bytes, byte.output_bytes);
+}
+
+/// None where GYRE_COLLECTIVES does.
+const TunerFile& file_that_decides(const Config& config) {
+  return tuner_file(config.collectives.value.empty() ? *config.tuner_file : std::string());
+}
+
+/// By which a rank that has another differs, or has none; in a line.
+std::string said_of_profile(const Config& config) {
+  const TunerFile& file = file_that_decides(config);
+  if (file.hash == 0) return "no profile";
+  if (!file.rules) return printable(fmt::format("no profile: {}", file.rules.error().what), most_said);
+  return fmt::format("a file with the hash {:016x}", file.hash);
+}
 
 /// Some GPUs have no arithmetic of these, and ranks see their own only.
 bool is_float8(DataType type) { return type == DataType::float8e4m3 || type == DataType::float8e5m2; }
-
-/// Those that are taken, in the table's order, however they were written.
-std::string collectives(const Rules& rules) {
-  if (!rules.any()) return "none";
-  std::vector<std::string_view> names;
-  for (const Collective collective : all_collectives()) {
-    if (rules.taken[static_cast<size_t>(collective)]) names.push_back(name(collective));
-  }
-  return fmt::format("{}", fmt::join(names, ","));
-}
 
 std::vector<std::string_view> lines(std::string_view text) {
   std::vector<std::string_view> all;
@@ -51,49 +71,87 @@ std::string difference(size_t rank, std::string_view own, std::string_view first
 
 Rules Rules::of(const Config& config) {
   Rules rules;
+  rules.least_bytes = *config.min_bytes;
+  if (*config.max_bytes != 0) rules.most_bytes = *config.max_bytes;
+  if (rules.least_bytes > rules.most_bytes) return rules;
   for (const std::string_view rest = *config.collectives; const Collective collective : all_collectives()) {
     for (size_t at = 0; at < rest.size();) {
       const size_t end = std::min(rest.find(',', at), rest.size());
-      if (rest.substr(at, end - at) == name(collective)) rules.taken[static_cast<size_t>(collective)] = true;
+      if (rest.substr(at, end - at) == name(collective)) sizes_of(rules, collective) = {{rules.least_bytes, rules.most_bytes}};
       at = end + 1;
     }
   }
-  rules.least_bytes = *config.min_bytes;
-  if (*config.max_bytes != 0) rules.most_bytes = *config.max_bytes;
+  const auto& given = file_that_decides(config).rules;
+  if (!given) return rules;
+  std::copy_if(given->begin(), given->end(), std::back_inserter(rules.jobs), [](const TunerRule& rule) { return is_gyres(rule); });
+  rules.by_profile = !rules.jobs.empty();
   return rules;
 }
 
-bool Rules::any() const { return least_bytes <= most_bytes && std::find(taken.begin(), taken.end(), true) != taken.end(); }
+Rules Rules::in_job(int ranks, int nodes) const {
+  Rules own = *this;
+  own.jobs.clear();
+  for (const TunerRule& rule : gyres_rules(jobs, ranks, nodes)) {
+    const auto collective = collective_named(tuner_collectives.at(static_cast<size_t>(rule.collective)));
+    const uint64_t blocks = tuner_blocks(*collective, ranks);
+    const size_t least = rule.least_bytes / blocks + (rule.least_bytes % blocks == 0 ? 0 : 1);
+    const size_t most = rule.most_bytes == UINT64_MAX ? SIZE_MAX : rule.most_bytes / blocks;
+    const Sizes sizes{std::max(least, least_bytes), std::min(most, most_bytes)};
+    if (sizes.least <= sizes.most) sizes_of(own, *collective).push_back(sizes);
+  }
+  return own;
+}
+
+bool Rules::any() const {
+  return !jobs.empty() || std::any_of(taken.begin(), taken.end(), [](const auto& sizes) { return !sizes.empty(); });
+}
 
 std::vector<engine::Call> Rules::examples() const {
   constexpr DataType type = DataType::float32;
   std::vector<engine::Call> calls;
   for (const Collective collective : all_collectives()) {
-    if (!taken[static_cast<size_t>(collective)]) continue;
-    for (const size_t bytes : {least_bytes, most_bytes}) {
-      if (bytes == Rules().most_bytes) continue;
-      calls.push_back({collective, std::max<size_t>(bytes / size_of(type), 1), type, ReduceOp::sum, 0, 0});
+    for (const Sizes& sizes : sizes_of(*this, collective)) {
+      for (const size_t bytes : {sizes.least, sizes.most}) {
+        if (bytes == SIZE_MAX) continue;
+        calls.push_back({collective, std::max<size_t>(bytes / size_of(type), 1), type, ReduceOp::sum, 0, 0});
+      }
     }
   }
   return calls;
 }
 
 std::string_view Rules::why_not(const engine::Call& call, int ranks, bool on_gpu) const {
-  if (!taken[static_cast<size_t>(call.collective)]) return "GYRE_COLLECTIVES does not have it";
+  const auto& sizes = sizes_of(*this, call.collective);
+  if (sizes.empty()) return by_profile ? not_the_profiles : "GYRE_COLLECTIVES does not have it";
   if (engine::refuse(call, ranks)) return "gyre does not have such a call";
   const size_t bytes = call.count * size_of(call.type);
   if (bytes == 0) return "there is nothing to do";
   if (bytes < least_bytes) return "it is smaller than GYRE_MIN_BYTES";
   if (bytes > most_bytes) return "it is larger than GYRE_MAX_BYTES";
+  const auto next = std::upper_bound(sizes.begin(), sizes.end(), bytes, [](size_t b, const Sizes& s) { return b < s.least; });
+  if (next == sizes.begin() || bytes > (next - 1)->most) return not_the_profiles;
   if (on_gpu && reduces(call.collective) && is_float8(call.type)) return "gyre leaves sums of 8-bit floats on GPUs to NCCL";
   return {};
+}
+
+std::string Rules::collectives() const {
+  std::vector<std::string_view> names;
+  for (const Collective collective : all_collectives()) {
+    if (!sizes_of(*this, collective).empty()) names.push_back(name(collective));
+  }
+  return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ","));
+}
+
+std::string why_no_profile(const Config& config) {
+  const auto& given = file_that_decides(config).rules;
+  return given ? "" : given.error().what;
 }
 
 // The copies come first, since with several a rank's options do not count.
 std::string ballot(const Config& config, bool buffers_on_gpu, size_t nccls) {
   const std::string_view copies = nccls > 1 ? several_nccls : "one NCCL";
-  return fmt::format("gyre {}\n{}\nGYRE_COLLECTIVES={}\nGYRE_MIN_BYTES={}\nGYRE_MAX_BYTES={}\nbuffers in {}", version, copies,
-                     collectives(Rules::of(config)), *config.min_bytes, *config.max_bytes,
+  return fmt::format("gyre {}\n{}\nGYRE_COLLECTIVES={}\n{}\nGYRE_MIN_BYTES={}\nGYRE_MAX_BYTES={}\nbuffers in {}", version, copies,
+                     Rules::of(config).collectives(), said_of_profile(config), *config.min_bytes, *config.max_bytes,
                      buffers_on_gpu ? "a GPU's memory" : "host memory");
 }
 
@@ -101,9 +159,7 @@ std::string objection(const std::vector<std::string>& ballots) {
   for (size_t rank = 1; rank < ballots.size(); ++rank) {
     if (ballots[rank] != ballots[0]) return difference(rank, ballots[rank], ballots[0]);
   }
-  if (says(ballots[0], several_nccls)) return fmt::format("the ranks' processes have {}", several_nccls);
-  if (says(ballots[0], "GYRE_COLLECTIVES=none")) return "no rank has GYRE_COLLECTIVES that sizes leave any calls of";
-  return {};
+  return says(ballots[0], several_nccls) ? fmt::format("the ranks' processes have {}", several_nccls) : "";
 }
 
 }  // namespace gyre::plugin::nccl::wrap

@@ -68,7 +68,9 @@ Table wrapped_table(const Table& real, const Config& given) {
   if (const auto nccls = loaded_nccls(); nccls.size() > 1) {
     log::warn("this process has several copies of NCCL, {}: NCCL runs all calls", fmt::join(nccls, " and "));
     config.collectives.value.clear();
+    config.tuner_file.value.clear();
   }
+  if (const std::string why = why_no_profile(config); !why.empty()) log::warn("{}: NCCL runs all calls", why);
   if (config.timeout.origin == "default") config.timeout.value = vote_limit_s;
   set_up(real, config);
   Table table = real;

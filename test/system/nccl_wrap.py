@@ -1,7 +1,9 @@
 """A program written for NCCL, with libgyre-nccl.so loaded before it and a real NCCL (a fake one) behind: what gyre takes over, and that all
 else, and all of a communicator without gyre on each rank, is NCCL's."""
+import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import tempfile
@@ -10,6 +12,7 @@ from system import Process, check, perf, subjects
 
 LIBRARY, FAKE = os.environ["TEST_NCCL_LIBRARY"], os.environ["TEST_FAKE_NCCL"]
 OURS = {"LD_PRELOAD": LIBRARY, "GYRE_COLLECTIVES": "all_reduce"}
+FILES = tempfile.TemporaryDirectory()
 
 
 def run(story, *ranks, **env):
@@ -117,6 +120,54 @@ def communicators_of_some_ranks_are_gyres_too():
         check(process.err == "", f"rank {rank}: {process.err}")
 
 
+def by(file, host="a"):
+    """A rank that goes by a file of choices."""
+    return {"GYRE_COLLECTIVES": "", "GYRE_TUNER_FILE": str(file), "GYRE_HOSTID": host}
+
+
+def written(name, text):
+    file = pathlib.Path(FILES.name) / name
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def profile(name, choices=((0, "nccl"), (4000, "gyre"), (4001, "nccl")), version=os.environ["TEST_GYRE_VERSION"]):
+    """Of two ranks on each of two nodes."""
+    jobs = [{"ranks_per_node": 2, "nodes": 2, "choices": {"all_reduce": choices}}]
+    return written(name, json.dumps({"nccl": {"machine": "m", "version": version, "date": "", "origin": "a test", "jobs": jobs}}))
+
+
+def where_a_profile_gives_it_calls_gyre_takes_them():
+    file = profile("profile.json")
+    for process in all_right(run("plain", *[by(file, host) for host in "abba"], GYRE_LOG="info")):
+        check(calls_by_nccl(process, "large") == [], f"{process.out} {process.err}")
+        check(process.err.count("all_reduce of about 4000 bytes by gyre: the profile") == 1, process.err)
+    for hosts, why in (("aaab", "none on 2 nodes with different numbers of ranks"), ("aaaa", "none on 1 node")):
+        for process in all_right(run("plain", *[by(file, host) for host in hosts], GYRE_LOG="info")):
+            check(calls_by_nccl(process, "large") == ["ncclAllReduce"] and "warning" not in process.err, f"{hosts}: {process.out} {process.err}")
+            check(f"NCCL runs all calls of this communicator: the profile gives gyre {why}" in process.err, f"{hosts}: {process.err}")
+
+
+def ranks_of_other_profiles_leave_all_to_nccl():
+    file, other = profile("profile.json"), profile("other.json", [[0, "gyre"]])
+    for odd, said in ((other, "a file with the hash [0-9a-f]{16}"), ("", "no profile"), ("/nowhere", "no profile: .*No such file.*"),
+                      (profile("older.json", version="0.0.1"), "no profile: .*made by another gyre.*")):
+        for rank, process in enumerate(all_right(run("plain", by(file), by(odd, "b"), by(file), by(file, "b")))):
+            check(calls_by_nccl(process, "large") == ["ncclAllReduce"], f"rank {rank}: {process.out} {process.err}")
+            heard = re.search(f"NCCL runs all calls of this communicator: rank 1 has {said}, rank 0 has a file with the hash ", process.err)
+            check(heard or (rank == 1 and odd != other),  # who would take nothing over says so in the background, and may end before
+                  f"rank {rank} does not say '{said}': {process.err}")
+
+
+def a_file_that_gives_gyre_nothing_is_no_failure():
+    for file, warned in ((profile("older.json", version="0.0.1"), "made by another gyre"), ("/nowhere", "/nowhere: No such file"),
+                         (profile("wrong.json", [[0, "gyer"]]), 'all_reduce[0] = [0,"gyer"]: must be'), (profile("ncclown.json", [[0, "nccl"]]), ""),
+                         (written("rules.csv", "allreduce,0,8,ring,ll,-1,-1,-1\n"), "")):
+        for process in all_right(run("plain", *[by(file, host) for host in "aabb"])):
+            check(calls_by_nccl(process, "large") == ["ncclAllReduce"], f"{process.out} {process.err}")
+            check(warned in process.err and process.err.count("\n") == (1 if warned else 0), f"not one warning of '{warned}': {process.err}")
+
+
 def ranks_of_one_process():
     (process,) = all_right(run("all_here", {}))
     check("written into" not in process.out, process.out)
@@ -137,5 +188,6 @@ def a_killed_rank_is_named():
 subjects([gyre_takes_what_it_may_and_nccl_the_rest, by_default_nccl_runs_everything, a_rank_without_gyre_leaves_all_to_nccl,
           where_the_maker_of_the_id_has_no_gyre_nobody_waits, ranks_that_differ_leave_all_to_nccl,
           a_process_with_two_copies_of_nccl_leaves_all_to_nccl, what_leaves_gyre_no_way_leaves_all_to_nccl,
-          an_init_that_nccl_refuses_stays_refused, communicators_of_some_ranks_are_gyres_too, ranks_of_one_process, an_abort_ends_what_gyre_runs,
-          a_killed_rank_is_named])
+          an_init_that_nccl_refuses_stays_refused, communicators_of_some_ranks_are_gyres_too,
+          where_a_profile_gives_it_calls_gyre_takes_them, ranks_of_other_profiles_leave_all_to_nccl, a_file_that_gives_gyre_nothing_is_no_failure,
+          ranks_of_one_process, an_abort_ends_what_gyre_runs, a_killed_rank_is_named])

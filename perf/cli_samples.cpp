@@ -76,6 +76,7 @@ Subcommand add_tune_nccl(CLI::App& app) {
   sub->add_option("--rounds", command->rounds, "Times that each is measured, all in turn (5)")->check(CLI::Range(2, 1000));
   sub->add_option("--timeout", command->timeout_s, "Seconds after which a run is ended, and what it ran is left out (600)")
       ->check(CLI::Range(1, 1 << 20));
+  add_path(sub, "--library", command->library, "libgyre-nccl.so: also time gyre beside NCCL, loaded before the program by LD_PRELOAD");
   sub->add_option_function<std::string>(
          "--collective", [command](const std::string& given) { command->collective = read_collective("--collective", given); },
          "What the command runs (as its words say: all_reduce_perf)")

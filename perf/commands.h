@@ -96,10 +96,11 @@ struct TuneNcclCommand {
   std::optional<Collective> collective;  ///< --collective; none: as the command's words say
   int rounds = 5;
   int timeout_s = 600;             ///< of one run
+  std::string library;             ///< libgyre-nccl.so; empty: only NCCL is timed
   std::vector<std::string> words;  ///< of the command, which prints what nccl-tests prints
   std::string command_line;
 };
-/// Times NCCL's algorithms and protocols by a user's nccl-tests, and puts the best into a profile, for NCCL's tuner.
+/// Times NCCL's algorithms and protocols by a user's nccl-tests, and puts the best into a profile, for NCCL's tuner and gyre beside it.
 int tune_nccl(const TuneNcclCommand&);
 
 struct RegretCommand {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <string_view>
 
+#include "perf/nccl_beside.h"
 #include "perf/nccl_forced.h"
 
 namespace gyre::perf {
@@ -32,7 +33,7 @@ SizeChoice choose(uint64_t bytes, const std::map<std::string, Timed>& all, const
   SizeChoice size{bytes, own.median_us, own.spread_us, "", 0, std::string(nccls_own)};
   double least_us = own.median_us;
   for (const auto& [choice, time] : all) {
-    if (choice == nccls_own) continue;
+    if (choice == nccls_own || choice == gyre_beside) continue;
     if (size.best.empty() || time.median_us < size.best_us) {
       size.best = choice;
       size.best_us = time.median_us;
@@ -42,8 +43,13 @@ SizeChoice choose(uint64_t bytes, const std::map<std::string, Timed>& all, const
       least_us = time.median_us;
     }
   }
-  const auto same = all.find(before);
+  const auto same = before == gyre_beside ? all.end() : all.find(before);
   if (same != all.end() && beats(same->second, own) && !beats(all.at(size.chosen), same->second)) size.chosen = before;
+  if (const auto gyres = all.find(std::string(gyre_beside)); gyres != all.end()) {
+    size.gyre_us = gyres->second.median_us;
+    const bool best = size.best.empty() || beats(gyres->second, all.at(size.best));
+    if (best && beats(gyres->second, own)) size.chosen = gyre_beside;
+  }
   return size;
 }
 

@@ -1,5 +1,6 @@
-// Which of NCCL's algorithms and protocols is best at which size, by times that were measured in rounds, and from how many bytes on. NCCL's
-// own choice stands where none is faster by more than the rounds differ, and outside of the sizes that were measured.
+// Which of NCCL's algorithms and protocols is best at which size, or gyre beside it, by times that were measured in rounds, and from how
+// many bytes on. NCCL's own choice stands where none is faster by more than the rounds differ, and outside of the sizes that were measured;
+// gyre is chosen where it is faster by as much than all that was forced, too.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -18,6 +19,7 @@ struct SizeChoice {
   std::string best;                   ///< the least median of what was forced; empty: nothing was
   double best_us = 0;
   std::string chosen;
+  double gyre_us = 0;  ///< gyre's median; 0: it was not measured
 };
 
 /// For each size of NCCL's own, which is one of them (nccls_own). A choice that was best at the size before stays where it is as good.

@@ -21,7 +21,8 @@ inline constexpr std::string_view nccls_own = plugin::tuner_nccls_own;
 /// Those that some machine has for the collective, NCCL's own first.
 std::vector<std::string> nccl_candidates(Collective);
 
-/// The environment for a choice. No tuner is loaded, so that NCCL's own is NCCL's. `told`: NCCL logs what it runs, which takes it time.
+/// The environment for a choice. No tuner is loaded, nor does gyre take anything over, so that NCCL's own is NCCL's. `told`: NCCL logs what
+/// it runs, which takes it time.
 Variables nccl_variables(std::string_view choice, bool told);
 
 /// Error: {env} is a part of a word, where it would not be replaced.

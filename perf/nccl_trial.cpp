@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "perf/nccl_beside.h"
 #include "perf/nccl_forced.h"
 #include "perf/nccl_tests_output.h"
 
@@ -27,16 +28,21 @@ std::string why_failed(const Finished& done) {
   return printable(warning.empty() ? done.last_line() : warning, most);
 }
 
+int ranks_of(const NcclTrial& trial) { return trial.ranks_per_node * trial.nodes; }
+
 // That results were wrong is known by the exit code, too, and is a reason of its own.
 Result<Finished> run_forced(const NcclTrial& trial, std::string_view choice, bool told) {
-  const Variables variables = nccl_variables(choice, told);
+  const bool gyres = choice == gyre_beside;
+  const Variables variables = gyres ? beside_variables(trial.library, trial.collective, told) : nccl_variables(choice, told);
   Finished done = GYRE_TRY(run_command(with_env(trial.command, variables), variables, {trial.limit}));
+  if (done.code == 0 && gyres) {
+    const auto times = GYRE_TRY(nccl_tests_times(done.out));
+    GYRE_TRY(gyre_ran(done.out + "\n" + done.err, trial.collective, ranks_of(trial), times));
+  }
   if (done.code == 0) return done;
   if (auto times = nccl_tests_times(done.out); !times && times.error().code == wrong_results) return std::move(times).error();
   return Error{Code::system, fmt::format("{}: {}", done.end(), why_failed(done))};
 }
-
-int ranks_of(const NcclTrial& trial) { return trial.ranks_per_node * trial.nodes; }
 
 /// That as many ran as are said, and, where each says on which host, as many on each. Hosts may have the same name, so one is not too few.
 Status check_ranks(const NcclTrial& trial, const NcclTestsRanks& ranks) {
@@ -137,6 +143,7 @@ Status time_rounds(const NcclTrial& trial, std::vector<std::string> forced, Nccl
 Result<NcclTimes> time_nccl(const NcclTrial& trial) {
   std::vector<std::string> forced = nccl_candidates(trial.collective);
   forced.erase(forced.begin());  // NCCL's own
+  if (!trial.library.empty()) forced.emplace_back(gyre_beside);
   NcclTimes times;
   fmt::print("# {} of {} ranks: {} choices but NCCL's own, each looked at and then timed in {} rounds\n", name(trial.collective),
              ranks_of(trial), forced.size(), trial.rounds);

@@ -1,5 +1,6 @@
-// NCCL timed by a user's own nccl-tests command, once with each algorithm and protocol forced and once with none, in rounds, all in turn. A
-// run before them shows what NCCL makes of each; what fails, in a round twice, runs as another, or gives wrong results is left out.
+// NCCL timed by a user's own nccl-tests command, once with each algorithm and protocol forced and once with none, and gyre beside it where
+// there is its library, in rounds, all in turn. A run before them shows what NCCL makes of each; what fails, in a round twice, runs as
+// another, or gives wrong results is left out.
 #pragma once
 #include <chrono>
 #include <map>
@@ -19,6 +20,7 @@ struct NcclTrial {
   int rounds = 5;
   std::chrono::seconds limit{600};   ///< of one run
   std::vector<std::string> command;  ///< {env}: perf/nccl_forced.h
+  std::string library;               ///< libgyre-nccl.so; empty: none, and gyre is not timed
 };
 
 struct NcclTimes {

@@ -2,11 +2,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 
 #include "base/processor.h"
 #include "base/version.h"
 #include "perf/commands.h"
+#include "perf/nccl_beside.h"
 #include "perf/nccl_forced.h"
 #include "perf/nccl_trial.h"
 #include "perf/profile.h"
@@ -58,13 +60,27 @@ Result<Collective> collective_of(const TuneNcclCommand& command) {
                                                    found.empty() ? "none" : "more than one", fmt::join(names, ", "))};
 }
 
+/// A column of gyre's, where it was measured at all.
 void print_sizes(const std::vector<SizeChoice>& sizes) {
-  fmt::print("#\n# {:>12}  {:>13}  {:>10}  {:<22}  {:>11}  {:>6}  {}\n", "size", "NCCL's own", "spread", "best forced", "its time", "ratio",
-             "choice");
-  fmt::print("# {:>12}  {:>13}  {:>10}  {:<22}  {:>11}\n", "(B)", "(us)", "(us)", "", "(us)");
+  const bool gyres = std::ranges::any_of(sizes, [](const SizeChoice& size) { return size.gyre_us > 0; });
+  const auto column = [&](std::string_view cell) { return gyres ? fmt::format("{:>11}  ", cell) : ""; };
+  fmt::print("#\n# {:>12}  {:>13}  {:>10}  {:<22}  {:>11}  {:>6}  {}{}\n", "size", "NCCL's own", "spread", "best forced", "its time",
+             "ratio", column("gyre"), "choice");
+  fmt::print("# {:>12}  {:>13}  {:>10}  {:<22}  {:>11}{}\n", "(B)", "(us)", "(us)", "", "(us)",
+             gyres ? fmt::format("  {:>6}  {:>11}", "", "(us)") : "");
   for (const SizeChoice& size : sizes)
-    fmt::print("  {:>12}  {:>13.2f}  {:>10.2f}  {:<22}  {:>11.2f}  {:>6.3f}  {}\n", size.bytes, size.own_us, size.own_spread, size.best,
-               size.best_us, size.best_us / size.own_us, size.chosen == nccls_own ? "NCCL's own" : size.chosen);
+    fmt::print("  {:>12}  {:>13.2f}  {:>10.2f}  {:<22}  {:>11.2f}  {:>6.3f}  {}{}\n", size.bytes, size.own_us, size.own_spread, size.best,
+               size.best_us, size.best_us / size.own_us, column(size.gyre_us > 0 ? fmt::format("{:.2f}", size.gyre_us) : "-"),
+               size.chosen == nccls_own ? "NCCL's own" : size.chosen);
+}
+
+/// Where ranks find it, whatever folder they are in.
+Result<std::string> library_of(const TuneNcclCommand& command) {
+  if (command.library.empty()) return std::string();
+  std::error_code unknown;
+  if (!std::filesystem::is_regular_file(command.library, unknown))
+    return Error{Code::invalid_argument, fmt::format("--library {}: no such file", command.library)};
+  return std::filesystem::absolute(command.library).string();
 }
 
 ordered_json new_section(const std::string& machine, const std::string& date) {
@@ -98,14 +114,15 @@ Status put_into_profile(const TuneNcclCommand& command, Collective collective, c
 Status measure_choices(const TuneNcclCommand& command) {
   const Collective collective = GYRE_TRY(collective_of(command));
   GYRE_TRY(check_env(command.words));
+  const std::string library = GYRE_TRY(library_of(command));
   if (const Status place = check_profile(command.profile); !place)  // or hours are measured in vain
     return Error{Code::invalid_argument, fmt::format("--profile {}", place.error().what)};
   const auto profile = GYRE_TRY(read_profile(command.profile));
   const ordered_json before = GYRE_TRY(nccl_section(profile, command.profile));
   if (before.is_null() && profile.contains("nccl"))
     fmt::print("# {}: its \"nccl\" is another version's, and begins anew\n", command.profile);
-  const NcclTimes times = GYRE_TRY(time_nccl(
-      {collective, command.ranks_per_node, command.nodes, command.rounds, std::chrono::seconds(command.timeout_s), command.words}));
+  const NcclTimes times = GYRE_TRY(time_nccl({collective, command.ranks_per_node, command.nodes, command.rounds,
+                                              std::chrono::seconds(command.timeout_s), command.words, library}));
   const std::vector<SizeChoice> sizes = choose_by_times(times.us);
   print_sizes(sizes);
   const ordered_json choices = listed(thresholds_of(sizes));
@@ -115,6 +132,8 @@ Status measure_choices(const TuneNcclCommand& command) {
   }
   fmt::print("#\n# NCCL's tuner chooses by it with GYRE_TUNER_FILE={}, in jobs of {} ranks on each of {} node{}\n", command.profile,
              command.ranks_per_node, command.nodes, command.nodes == 1 ? "" : "s");
+  if (std::ranges::any_of(sizes, [](const SizeChoice& size) { return size.chosen == gyre_beside; }))
+    fmt::print("# and gyre takes its own choices over with LD_PRELOAD={} beside that\n", library);
   return {};
 }
 

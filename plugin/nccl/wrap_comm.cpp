@@ -65,6 +65,7 @@ void Beside::say(const engine::Call& call, std::string_view who, std::string_vie
   uint64_t& said = said_[static_cast<size_t>(call.collective)];
   if ((said & bit) != 0) return;
   said |= bit;
+  // As perf/nccl_beside.cpp reads it.
   log::info("rank {} of {}: {} of about {} bytes by {}{}{}", rank, size, name(call.collective), bytes, who, why.empty() ? "" : ": ", why);
 }
 

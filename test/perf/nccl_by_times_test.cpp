@@ -55,6 +55,29 @@ TEST_CASE("a choice stays from one size to the next where another is no faster t
                 {"ring/ll", {{8, {7, 7}}, {16, {9, 9}}, {32, {8, 8}}}}}) == std::vector<std::string>{"tree/ll", "tree/ll", "ring/ll"});
 }
 
+TEST_CASE("gyre is chosen where it beats NCCL's own choice and the best that was forced by more than the rounds differ") {
+  const std::string gyre("gyre");
+  const auto with = [&](const std::vector<double>& own, const std::vector<double>& forced, const std::vector<double>& gyres) {
+    std::map<std::string, RoundTimes> times{{nccl_chooses, {{8, own}}}, {gyre, {{8, gyres}}}};
+    if (!forced.empty()) times["ring/ll"] = {{8, forced}};
+    return choose_by_times(times).front();
+  };
+  CHECK(with({20, 20}, {10, 10}, {8, 9}).chosen == gyre);
+  CHECK(with({20, 20}, {10, 10}, {9, 10}).chosen == "ring/ll");  // by less than its rounds differ
+  CHECK(with({20, 20}, {9, 11}, {8.5, 8.5}).chosen == "ring/ll");
+  CHECK(with({20, 20}, {30, 30}, {21, 21}).chosen == nccl_chooses);
+  CHECK(with({20, 24}, {30, 30}, {19, 19}).chosen == nccl_chooses);
+  CHECK(with({20, 20}, {}, {8, 9}).chosen == gyre);
+  const SizeChoice size = with({20, 20}, {10, 10}, {8, 9});
+  CHECK(size.best == "ring/ll");
+  CHECK(size.best_us == 10);
+  CHECK(size.gyre_us == 8.5);
+  // It does not stay where it was best before, nor does it keep what was from staying without beating it.
+  CHECK(chosen({{nccl_chooses, {{8, {20, 20}}, {16, {20, 20}}}},
+                {"ring/ll", {{8, {10, 10}}, {16, {10, 10}}}},
+                {gyre, {{8, {8, 9}}, {16, {9, 10}}}}}) == std::vector<std::string>{gyre, "ring/ll"});
+}
+
 TEST_CASE("choices change in the geometric middle of two sizes, and hold for sizes that were measured") {
   CHECK(thresholds({{8, "ring/ll"}, {16, "ring/ll"}, {32, "tree/ll"}, {64, nccl_chooses}, {128, "ring/simple"}}) ==
         Thresholds{{0, "ring/ll"}, {23, "tree/ll"}, {46, nccl_chooses}, {91, "ring/simple"}, {129, nccl_chooses}});

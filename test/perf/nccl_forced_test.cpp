@@ -22,7 +22,7 @@ TEST_CASE("candidates are what NCCL has for a collective on some machine, after 
 
 TEST_CASE("the environment forces a choice, without a tuner, and asks what ran") {
   const Variables own = nccl_variables(nccls_own, false);
-  for (const char* name : {"GYRE_TUNER_FILE", "NCCL_ALGO", "NCCL_PROTO", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE"}) {
+  for (const char* name : {"GYRE_TUNER_FILE", "GYRE_COLLECTIVES", "NCCL_ALGO", "NCCL_PROTO", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE"}) {
     REQUIRE(own.contains(name));
     CHECK_FALSE(own.at(name).has_value());
   }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """gyre-perf tune_nccl: what is measured with an nccl-tests command becomes what gyre's tuner chooses by. The command is a script that plays
-all_reduce_perf, whose times are known, or gyre-perf itself, whose tables are nccl-tests'. Gyre's plugin lies beside gyre-perf's folder."""
+all_reduce_perf, whose times are known, or gyre-perf itself, whose tables are nccl-tests'. Gyre's plugins lie beside gyre-perf's folder."""
 import json
 import os
 import re
@@ -11,7 +11,8 @@ import tempfile
 
 from system import Skipped, await_that, check, perf, processes, run, start, subjects
 
-PLUGIN = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(sys.argv[1]))), "plugin", "libnccl-net-gyre.so")
+PLUGINS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(sys.argv[1]))), "plugin")
+PLUGIN, LIBRARY = os.path.join(PLUGINS, "libnccl-net-gyre.so"), os.path.join(PLUGINS, "libgyre-nccl.so")
 OWN = {8: 10, 1024: 12, 65536: 40, 1048576: 300}
 HEADER = "#  size  count  type  redop  root  time  algbw  busbw #wrong  time  algbw  busbw #wrong"
 REFUSED = "echo 'no algorithm/protocol available for function AllReduce' >&2; echo -------- >&2; exit 3"
@@ -33,7 +34,7 @@ def fails_in(runs, choice, times, how="echo lost >&2; exit 3"):
 
 
 class Played:
-    """A folder with all_reduce_perf, which does what is said by choice, "/" being NCCL's own, and a profile. Its ranks say on which hosts they
+    """A folder with all_reduce_perf, which does what is said by choice, "/" being NCCL's own and "gyre/" gyre, and a profile. Its ranks say on which hosts they
     are; those of "" say nothing."""
 
     def __init__(self, does, hosts=("",) * 15 + ("host",)):
@@ -46,10 +47,11 @@ class Played:
         cases = "\n".join(f"{choice})\n{script}\n;;" for choice, script in does.items())
         with open(self.program, "w", encoding="utf-8") as file:
             file.write(f"""#!/bin/sh
-echo "$NCCL_ALGO/$NCCL_PROTO $NCCL_DEBUG $NCCL_DEBUG_SUBSYS $NCCL_TUNER_PLUGIN ${{GYRE_TUNER_FILE-none}} $*" >> {self.calls}
+choice="${{GYRE_COLLECTIVES:+gyre}}$NCCL_ALGO/$NCCL_PROTO"
+echo "$choice $NCCL_DEBUG $NCCL_DEBUG_SUBSYS $NCCL_TUNER_PLUGIN ${{GYRE_TUNER_FILE-none}} $*" >> {self.calls}
 {ranks}
 echo 'NCCL version 2.28.9+cuda13.0'
-case "$NCCL_ALGO/$NCCL_PROTO" in
+case "$choice" in
 {cases}
 *) {REFUSED};;
 esac
@@ -219,6 +221,47 @@ def the_rest_of_a_profile_stays_and_measured_choices_outlive_predictions():
     check(chosen(played.profile, 8) == "tree/ll", f"{played.written()}")
 
 
+def by(who, sizes=tuple(OWN)):
+    """What libgyre-nccl.so says of an all-reduce's sizes."""
+    return "\n".join(f"echo 'gyre: info: rank 0 of 16: all_reduce of about {size} bytes by {who}' >&2" for size in sizes)
+
+
+def gyre_beside_nccl_is_one_more_choice():
+    noted = 'echo "$LD_PRELOAD $GYRE_COLLECTIVES $GYRE_LOG ${GYRE_MAX_BYTES-none}" >> "${0%/*}/with"'
+    times = {8: 5, 1024: 9, 65536: 30, 1048576: 140}
+    played = Played({**usual(), "gyre/": f"{noted}\n{by('gyre: GYRE_COLLECTIVES')}\n{table(times)}"})
+    done = played.tuned(flags=["--library", os.path.relpath(LIBRARY)],
+                        env={"LD_PRELOAD": "libdl.so.2", "GYRE_COLLECTIVES": "broadcast", "GYRE_MAX_BYTES": "8"}).passed()
+    check(played.job()["choices"]["all_reduce"] == [[0, "gyre"], [91, "tree/ll"], [8192, "gyre"], [1048577, "nccl"]], f"{played.job()} {done.story()}")
+    check(re.search(r"^ +1024 +12\.00 .* tree/ll +8\.00 +0\.667 +9\.00 +tree/ll$", done.out, re.M), done.story())
+    check(re.search(r"^ +8 +10\.00 .* +5\.00 +gyre$", done.out, re.M) and f"LD_PRELOAD={LIBRARY}" in done.out, done.story())
+    with open(os.path.join(os.path.dirname(played.calls), "with"), encoding="utf-8") as file:
+        check(set(file) == {f"{LIBRARY}:libdl.so.2 all_reduce info none\n"}, "other variables")
+    with open(played.calls, encoding="utf-8") as file:
+        timed = [line.split()[0] for line in file if " WARN " in line]
+    check(timed == ["/", "tree/ll", "ring/simple", "nvls/simple", "gyre/"] * 2, f"{timed}")
+    for size, choice in ((8, "NCCL's own"), (1024, "tree/ll"), (65536, "NCCL's own")):
+        check(chosen(played.profile, size) == choice, f"{size} bytes: not {choice}")
+
+
+def where_gyre_does_not_show_that_it_ran_the_sizes_it_is_left_out():
+    fast = table({size: 2 for size in OWN})
+    alone = "NCCL runs all calls of this communicator: rank 3 of 16 did not join within 10 s"
+    for says, reason in (("", "gyre does not say that it ran 8 bytes\n"), (by("gyre", (8, 1024)), "gyre does not say that it ran 65536 bytes\n"),
+                         (f"echo '{alone}' >&2", f"gyre does not say that it ran 8 bytes: {alone}\n"),
+                         (by("gyre") + "\n" + by("NCCL: its stream is being captured"), "NCCL ran about 8 bytes in its place: its stream is being captured\n"),
+                         (by("gyre") + "\n" + ran("ring/ll"), "NCCL ran ring/ll in its place\n"), ("echo lost >&2; exit 3", "exit code 3: lost\n")):
+        played = Played({**usual(), "gyre/": f"{says}\n{fast}"})
+        done = played.tuned(flags=["--library", LIBRARY]).passed()
+        check(f"# gyre is left out: {reason}" in done.out and played.timed("gyre/") == 0, done.story())
+        check(played.job()["choices"]["all_reduce"] == THRESHOLDS and "LD_PRELOAD=" not in done.out, done.story())
+    fails = f"""case $(grep -c '^gyre/ WARN' "${{0%/*}}/calls") in 2|3) ;; *) {"; ".join(by("gyre").splitlines())};; esac\n{fast}"""
+    played = Played({**usual(), "gyre/": fails})
+    done = played.tuned(flags=["--library", LIBRARY]).passed()
+    check("# gyre is left out: gyre does not say that it ran 8 bytes\n" in done.out and played.timed("gyre/") == 3, done.story())
+    check(played.job()["choices"]["all_reduce"] == THRESHOLDS, f"{played.job()}")
+
+
 def tables_of_gyre_perf_are_read_too():
     played = Played({})
     done = run(*played.command(perf(), "broadcast", "-b", 8, "-e", 64, "-n", 2, "-w", 1)).passed()
@@ -237,6 +280,8 @@ def what_is_wrong_is_said_before_anything_runs():
     played.tuned("sh", "-c", "{env} ./all_reduce_perf").complains("{env} ./all_reduce_perf: {env} must be a word of its own")
     played.tuned(flags=["--collective", "all_red"]).complains("did you mean all_reduce")
     played.tuned(flags=["--rounds", 1]).complains("--rounds")
+    for library in ("/nowhere/libgyre-nccl.so", PLUGINS):
+        played.tuned(flags=["--library", library]).complains(f"--library {library}: no such file")
     played.tuned("/nowhere/all_reduce_perf").complains("/nowhere/all_reduce_perf: No such file")
     run("tune_nccl", "--profile", played.profile, "--ranks-per-node", 8).complains("command")
     for place in ("/nowhere/profile.json", os.path.dirname(played.profile), ""):
@@ -264,5 +309,6 @@ def a_signal_ends_the_command_too():
 subjects([what_is_faster_is_what_the_tuner_chooses, runs_are_in_turn_and_without_a_tuner, variables_reach_ranks_behind_a_launcher_that_leaves_them,
           what_fails_hangs_is_wrong_or_runs_as_another_is_left_out_with_the_reason, what_fails_in_a_round_is_tried_once_more,
           measuring_ends_with_whole_rounds_where_nccls_own_choice_fails, where_nothing_runs_nothing_is_written,
-          the_rest_of_a_profile_stays_and_measured_choices_outlive_predictions, tables_of_gyre_perf_are_read_too,
+          the_rest_of_a_profile_stays_and_measured_choices_outlive_predictions, gyre_beside_nccl_is_one_more_choice,
+          where_gyre_does_not_show_that_it_ran_the_sizes_it_is_left_out, tables_of_gyre_perf_are_read_too,
           what_is_wrong_is_said_before_anything_runs, a_signal_ends_the_command_too])

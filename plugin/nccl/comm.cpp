@@ -117,6 +117,17 @@ std::optional<Error> Comm::untold() {
   return error;
 }
 
+Status Comm::wait_for(cudaStream_t stream, cuda::Context context) const {
+  if (on_gpu_ == nullptr) return cuda::wait_for(stream, context);
+  cuda::Mark so_far(context);
+  GYRE_TRY(so_far.set(stream));
+  while (!GYRE_TRY(so_far.passed())) {
+    if (const auto error = job_error()) return *error;
+    std::this_thread::yield();
+  }
+  return {};
+}
+
 void Comm::settle(std::chrono::steady_clock::time_point until) {
   while (on_gpu_ != nullptr && !on_gpu_->idle() && on_gpu_->status() && std::chrono::steady_clock::now() < until)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -14,6 +14,7 @@
 #include "engine/communicator.h"
 #include "plugin/abi/nccl.h"
 #include "plugin/nccl/config.h"
+#include "plugin/nccl/cuda_driver.h"
 #include "plugin/nccl/on_gpu.h"
 
 namespace gyre::plugin::nccl {
@@ -58,6 +59,9 @@ class Comm {
   std::string failure() const;
   /// The same for whoever logs it: the first time only, where no call has returned it.
   std::optional<Error> untold();
+  /// Of one that was made, too: waits for what the stream has been given so far. Error: also where the communicator has failed: the
+  /// stream may wait for it.
+  Status wait_for(cudaStream_t, cuda::Context) const;
   /// Waits until what its GPU was given has ended, or can't.
   void settle(std::chrono::steady_clock::time_point until);
   /// Ends what runs, on this rank and the others. From any thread.

@@ -15,7 +15,7 @@ namespace gyre::plugin::nccl::cuda {
 namespace {
 
 // Of cuda.h, which is not needed for this.
-constexpr int success = 0;
+constexpr int success = 0, not_ready = 600;
 constexpr int memory_type = 2;  // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
 constexpr int is_managed = 8;   // CU_POINTER_ATTRIBUTE_IS_MANAGED
 constexpr unsigned device_memory = 2;
@@ -32,6 +32,7 @@ struct Driver {
   int (*create_event)(void** event, unsigned flags);               // cuEventCreate
   int (*record)(void* event, cudaStream_t);                        // cuEventRecord
   int (*wait_event)(void* event);                                  // cuEventSynchronize
+  int (*query_event)(void* event);                                 // cuEventQuery
   int (*destroy_event)(void* event);                               // cuEventDestroy_v2
   int (*wait_on_stream)(cudaStream_t, void* event, unsigned);      // cuStreamWaitEvent
   int (*context)(void** context);                                  // cuCtxGetCurrent
@@ -62,10 +63,11 @@ const Driver* open() {
                      find(library, "cuStreamSynchronize", found.synchronize) && find(library, "cuCtxGetDevice", found.device) &&
                      find(library, "cuStreamIsCapturing", found.capturing) && find(library, "cuEventCreate", found.create_event) &&
                      find(library, "cuEventRecord", found.record) && find(library, "cuEventSynchronize", found.wait_event) &&
-                     find(library, "cuEventDestroy_v2", found.destroy_event) && find(library, "cuStreamWaitEvent", found.wait_on_stream) &&
-                     find(library, "cuCtxGetCurrent", found.context) && find(library, "cuCtxPushCurrent_v2", found.push) &&
-                     find(library, "cuCtxPopCurrent_v2", found.pop) && find(library, "cuMemcpyAsync", found.copy) &&
-                     find(library, "cuMemAlloc_v2", found.allocate) && find(library, "cuMemFree_v2", found.release);
+                     find(library, "cuEventQuery", found.query_event) && find(library, "cuEventDestroy_v2", found.destroy_event) &&
+                     find(library, "cuStreamWaitEvent", found.wait_on_stream) && find(library, "cuCtxGetCurrent", found.context) &&
+                     find(library, "cuCtxPushCurrent_v2", found.push) && find(library, "cuCtxPopCurrent_v2", found.pop) &&
+                     find(library, "cuMemcpyAsync", found.copy) && find(library, "cuMemAlloc_v2", found.allocate) &&
+                     find(library, "cuMemFree_v2", found.release);
   find(library, "cuDeviceGet", found.get_device);
   find(library, "cuDeviceGetPCIBusId", found.pci_address);
   find(library, "cuStreamGetCtx", found.stream_context);
@@ -231,7 +233,8 @@ Status Mark::set(cudaStream_t stream) {
   is_set_ = event_ != nullptr && cuda->record(event_, stream) == success;
   if (is_set_) return {};
   const int result = cuda->synchronize(stream);
-  return result == success ? Status() : failed("neither cuEventRecord nor cuStreamSynchronize", result);
+  if (result == success || (stream == nullptr && there == nullptr)) return {};  // as in wait_for()
+  return failed("neither cuEventRecord nor cuStreamSynchronize", result);
 }
 
 Status Mark::wait() {
@@ -242,6 +245,16 @@ Status Mark::wait() {
   if (const int result = cuda->wait_event(event_); result != success) return failed("cuEventSynchronize", result);
   is_set_ = false;
   return {};
+}
+
+Result<bool> Mark::passed() {
+  const Driver* cuda = driver.load(std::memory_order_acquire);
+  if (cuda == nullptr || !is_set_) return true;
+  const Entered there(*cuda, context_);
+  GYRE_TRY(there.status());
+  const int result = cuda->query_event(event_);
+  if (result != success && result != not_ready) return failed("cuEventQuery", result);
+  return result == success;
 }
 
 Status Mark::before(cudaStream_t stream) {

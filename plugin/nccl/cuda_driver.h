@@ -50,6 +50,8 @@ class Mark {
   Status set(cudaStream_t);
   /// Until that is done.
   Status wait();
+  /// That is done, or nothing was set.
+  Result<bool> passed();
   /// What that stream is given from now on begins after it. Not one that is being captured, which CUDA lets wait for nothing outside.
   Status before(cudaStream_t);
   /// Nothing is to come after it any more.

@@ -87,7 +87,7 @@ Status refuse_capture(const Operation& operation) {
 Status make_ready(Operation& operation) {
   if (operation.captured) return refuse_capture(operation);
   if (operation.on_gpu && operation.call && operation.scalar_at == nullptr) return {};
-  GYRE_TRY(cuda::wait_for(operation.stream, operation.context));
+  GYRE_TRY(operation.comm->wait_for(operation.stream, operation.context));
   if (!operation.on_gpu || operation.scalar_at == nullptr) return {};
   std::array<std::byte, sizeof(uint64_t)> scalar{};
   GYRE_TRY(cuda::copy(scalar.data(), operation.scalar_at, size_of(operation.call->type), operation.stream, operation.context));

@@ -17,8 +17,13 @@ struct Bounce {
 
   size_t bytes() const { return operation->transfer.count * size_of(operation->transfer.type); }
   bool sends() const { return operation->transfer.kind == engine::Transfer::Kind::send; }
-  Status fill() const { return cuda::copy(memory.get(), operation->transfer.data, bytes(), operation->stream, operation->context); }
-  Status empty() const { return cuda::copy(operation->transfer.data, memory.get(), bytes(), operation->stream, operation->context); }
+  Status fill() const { return copy(memory.get(), operation->transfer.data); }
+  Status empty() const { return copy(operation->transfer.data, memory.get()); }
+  // The stream may be held by then, and the copy must not be left there.
+  Status copy(void* to, const void* from) const {
+    GYRE_TRY(operation->comm->wait_for(operation->stream, operation->context));
+    return cuda::copy(to, from, bytes(), operation->stream, operation->context);
+  }
 };
 
 /// A communicator's part of a group.

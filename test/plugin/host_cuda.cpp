@@ -113,6 +113,7 @@ Status Mark::wait() {
   is_set_ = false;
   return {};
 }
+Result<bool> Mark::passed() { return !is_set_ || *event_of(event_); }
 Status Mark::before(cudaStream_t stream) {
   ++test::marks;
   if (!is_set_ || stream == nullptr || GYRE_TRY(captures(stream, home_))) return {};

@@ -42,7 +42,7 @@ DeviceCommunicator::~DeviceCommunicator() {
 
 void DeviceCommunicator::leave_remains() {
   constexpr std::chrono::milliseconds patience{200};
-  queue_->let_go(failure_ && !finished_ ? kernels::ReplayDoor::let_go : kernels::ReplayDoor::ended);
+  let_go();
   const auto until = std::chrono::steady_clock::now() + patience;
   auto done = queue_->done();
   for (; done && !*done && std::chrono::steady_clock::now() < until; done = queue_->done()) std::this_thread::yield();
@@ -180,7 +180,7 @@ Status DeviceCommunicator::status() {
 
 bool DeviceCommunicator::idle() {
   const auto lock = turn();
-  return !under_way() && !graphs_.midway();
+  return !failure_ && !under_way() && !graphs_.midway();
 }
 
 Status DeviceCommunicator::finish() {
@@ -209,15 +209,25 @@ Status DeviceCommunicator::finish() {
   }
 }
 
-// Only when nothing is moved any more the gate may be opened for all.
+// Nothing is moved any more, so the gate stays as it is, and holds streams.
 Error DeviceCommunicator::fail(const Error& error) {
   if (failure_) return *failure_;
   failure_ = error;
   failed_.store(true, std::memory_order_release);
   communicator_->fail(error);
-  queue_->let_go(finished_ ? kernels::ReplayDoor::ended : kernels::ReplayDoor::let_go);
   return error;
 }
+
+// By the caller, whom a call that waits for room in a held stream does not keep from it.
+void DeviceCommunicator::abort(std::string_view why) {
+  communicator_->abort(why);
+  const auto lock = turn();
+  if (const Status lives = communicator_->lives(); !lives) std::ignore = fail(lives.error());
+  let_go();
+}
+
+// Only when nothing is moved any more the gate may be opened for all.
+void DeviceCommunicator::let_go() { queue_->let_go(failure_ && !finished_ ? kernels::ReplayDoor::let_go : kernels::ReplayDoor::ended); }
 
 // The thread that moves what is under way.
 void DeviceCommunicator::serve() {

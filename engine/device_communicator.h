@@ -26,9 +26,9 @@ class DeviceCommunicator {
   /// Takes a communicator that has run nothing, on all ranks, which call this together; the GPU must outlive this. All memory that the host
   /// needs is taken now. Ranks that reach the memory of each other's GPUs leave messages there.
   static Result<std::unique_ptr<DeviceCommunicator>> create(std::unique_ptr<Communicator>, kernels::Gpu&);
-  /// What is under way ends, here and on other ranks, and streams go on without it: finish() first, also where a stream has been waited
-  /// for, since others may still need what this rank's GPU has done. Where this one's stream waits for another communicator's, that one may
-  /// be ended later: what the stream uses is then given back when it is done, by a thread.
+  /// What is under way ends, here and on other ranks, and streams go on without it, as after abort(): finish() first, also where a stream
+  /// has been waited for, since others may still need what this rank's GPU has done. Where this one's stream waits for another
+  /// communicator's, that one may be ended later: what the stream uses is then given back when it is done, by a thread.
   ~DeviceCommunicator();
   DeviceCommunicator(const DeviceCommunicator&) = delete;
   DeviceCommunicator& operator=(const DeviceCommunicator&) = delete;
@@ -40,7 +40,8 @@ class DeviceCommunicator {
 
   /// Gives `user`, a stream, a collective, which all ranks call alike: it begins after all that the stream was given before, and what the
   /// stream is given next begins after it. Returns at once, unless streams are full. Buffers as Communicator::run()'s, of the GPU; they
-  /// are the collective's until the stream has passed it. What goes wrong later is status()'s. `hand_off`: gates only where they fit.
+  /// are the collective's until the stream has passed it. What goes wrong later is status()'s, and holds the stream: what comes behind a
+  /// collective that has not finished must not take its result for one. `hand_off`: gates only where they fit.
   /// A stream that is captured in a CUDA graph has the collective captured, which then runs whenever that does: as a kernel that stays.
   /// While graphs hold collectives, these and all others are run in the order in which the GPU begins them, which must be the ranks' order.
   Status enqueue(const Call&, const void* input, void* output, void* user, std::optional<HandOff> hand_off = {});
@@ -56,7 +57,8 @@ class DeviceCommunicator {
   const Given& given() const { return given_last_; }
   /// All messages stay on GPUs.
   bool all_on_gpus() const { return memory_.everywhere(); }
-  /// What went wrong since; streams go on all the same, and what collectives gave them is not to be used.
+  /// What went wrong since. Streams are held at collectives that had not finished by then, and at replays that begin later, until abort()
+  /// or the end of this: who waits for such a stream first waits for ever.
   Status status();
   /// The same so far as it has been noted: for who must neither wait nor call CUDA, while a graph is captured or a launch waits for room.
   /// That the GPU itself has failed is noted by calls, by status() and by finish().
@@ -65,12 +67,13 @@ class DeviceCommunicator {
   /// meanwhile: a graph that has begun its first one is waited for, and for a while one that has been launched only. After this none may
   /// run: where the communicator has ended, that is an error of the GPU.
   Status finish();
-  /// All that was given has ended, and so have the graphs that have begun.
+  /// All that was given has ended, and so have the graphs that have begun; after an error nobody knows.
   bool idle();
   /// Graphs hold collectives, and may run them at any time.
   bool in_graphs();
-  /// As Communicator::abort(). Streams go on.
-  void abort(std::string_view why) { communicator_->abort(why); }
+  /// As Communicator::abort(), also after an error. Streams go on, replays do nothing, and what collectives that had not finished gave is
+  /// not to be used.
+  void abort(std::string_view why);
 
  private:
   explicit DeviceCommunicator(std::unique_ptr<Communicator> communicator, kernels::Gpu& gpu)
@@ -93,6 +96,7 @@ class DeviceCommunicator {
   void rest(std::unique_lock<std::mutex>&);
   bool under_way() const { return ended_ != last_.number || !waiting_.empty(); }
   Error fail(const Error&);
+  void let_go();
   void leave_remains();
 
   std::unique_ptr<Communicator> communicator_;

@@ -58,8 +58,8 @@ class DeviceQueue {
   void open(const Tickets&, uint64_t ticket);
   /// All kernels of the collective with lower tickets have ended.
   uint64_t ended(const Tickets&) const;
-  /// Lets all go that wait, now and later: what no longer matters is computed, of whatever others are writing, or nothing. Not while a
-  /// collective is moved, nor before another is.
+  /// Lets all go that wait, now and later, which else holds their streams: what no longer matters is computed, of whatever others are
+  /// writing, or nothing. Not while a collective is moved, nor before another is.
   void let_go(kernels::ReplayDoor::State state = kernels::ReplayDoor::let_go);
   /// Error: the GPU has failed. From any thread.
   Status works() { return GYRE_TRY(stream_->done()), Status(); }

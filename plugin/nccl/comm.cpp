@@ -128,6 +128,13 @@ Status Comm::wait_for(cudaStream_t stream, cuda::Context context) const {
   return {};
 }
 
+Status Comm::finish() {
+  if (on_gpu_ == nullptr) return {};
+  const Status finished = on_gpu_->finish();
+  if (!finished) interrupt();
+  return finished;
+}
+
 void Comm::settle(std::chrono::steady_clock::time_point until) {
   while (on_gpu_ != nullptr && !on_gpu_->idle() && on_gpu_->status() && std::chrono::steady_clock::now() < until)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

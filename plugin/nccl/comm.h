@@ -59,12 +59,14 @@ class Comm {
   std::string failure() const;
   /// The same for whoever logs it: the first time only, where no call has returned it.
   std::optional<Error> untold();
-  /// Of one that was made, too: waits for what the stream has been given so far. Error: also where the communicator has failed: the
-  /// stream may wait for it.
+  /// Of one that was made, too: waits for what the stream has been given so far. Error: also where the communicator has failed, since it
+  /// may be what holds the stream.
   Status wait_for(cudaStream_t, cuda::Context) const;
-  /// Waits until what its GPU was given has ended, or can't.
+  /// Waits until what its GPU was given has ended. Error: it can't, and streams that were held by that go on.
+  Status finish();
+  /// The same of all communicators that end with the process, which wait together.
   void settle(std::chrono::steady_clock::time_point until);
-  /// Ends what runs, on this rank and the others. From any thread.
+  /// Ends what runs, on this rank and the others, and lets streams go on that an error holds. From any thread.
   void interrupt();
   /// The same for good, also while it is made, or another of it. Where nothing runs the others hear only that this rank has left.
   void abort();

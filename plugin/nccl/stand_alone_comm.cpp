@@ -94,7 +94,7 @@ Status end(ncclComm_t comm) {
   if (ended->state() == ncclInProgress)
     return Error{Code::invalid_argument, "the communicator is in progress: ask ncclCommGetAsyncError until it is not, or abort it"};
   GYRE_TRY(forget(comm));
-  if (ended->on_gpu() != nullptr) std::ignore = ended->on_gpu()->finish();  // an error has been told
+  std::ignore = ended->finish();  // an error has been told
   // The thread of its last call may still hold it, and would say goodbye only after this returns.
   const auto limit = std::chrono::steady_clock::now() + release_limit;
   while (!ended->settings.blocking && ended.use_count() > 1 && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
@@ -196,9 +196,10 @@ ncclResult_t ncclCommShrink(ncclComm_t comm, int* without, int count, ncclComm_t
 // On host memory nothing is under way after a call that has succeeded.
 ncclResult_t ncclCommFinalize(ncclComm_t comm) noexcept {
   return guard("ncclCommFinalize", [&]() -> Status {
-    const Shared ended = GYRE_TRY(find_healthy(comm));
+    const Shared ended = GYRE_TRY(find_made(comm));
     if (std::exchange(ended->finalized, true)) return Error{Code::invalid_argument, "the communicator was finalized before"};
-    return ended->on_gpu() != nullptr ? ended->on_gpu()->finish() : Status();
+    GYRE_TRY(ended->finish());
+    return GYRE_TRY(find_healthy(comm)), Status();
   });
 }
 

@@ -78,11 +78,6 @@ std::vector<Birth> births(ncclComm_t* comms, int ranks) {
 /// A wrong argument is an error of this rank's alone, of which NCCL tells the others nothing.
 bool all_have_asked(ncclResult_t by_nccl) { return by_nccl != ncclInvalidArgument && by_nccl != ncclInvalidUsage; }
 
-/// What its streams were given has ended, or can't.
-void finish(const wrap::Beside& comm) {
-  if (comm.on_gpu() != nullptr) std::ignore = comm.on_gpu()->finish();
-}
-
 }  // namespace
 
 namespace wrap {
@@ -196,7 +191,7 @@ ncclResult_t ncclCommGrow(ncclComm_t comm, int ranks, const ncclUniqueId* id, in
 ncclResult_t ncclCommFinalize(ncclComm_t comm) noexcept {
   return answer("ncclCommFinalize", [&]() -> Result<ncclResult_t> {
     const auto ended = beside(comm);
-    if (ended != nullptr) finish(*ended);
+    if (ended != nullptr) std::ignore = ended->finish();
     const ncclResult_t result = call_real<&Table::ncclCommFinalize>(comm);
     if (ended != nullptr && (result == ncclSuccess || result == ncclInProgress)) ended->finalized = true;
     return result;
@@ -204,11 +199,11 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm) noexcept {
 }
 
 // By NCCL first, which waits for what is under way; its handle may come again at once, so gyre forgets it before. What streams were given
-// of gyre's is waited for before, since NCCL's may come after it.
+// of gyre's is waited for before, or let go, since NCCL's may come after it.
 ncclResult_t ncclCommDestroy(ncclComm_t comm) noexcept {
   return answer("ncclCommDestroy", [&]() -> Result<ncclResult_t> {
     const auto ended = take_beside(comm);
-    if (ended != nullptr) finish(*ended);
+    if (ended != nullptr) std::ignore = ended->finish();
     const ncclResult_t result = call_real<&Table::ncclCommDestroy>(comm);
     if (ended != nullptr && !ended->wait_until_idle(end_limit)) ended->abort();
     return result;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <memory>
 #include <random>
 #include <string>
@@ -41,17 +42,31 @@ struct DeviceRank {
   Rank rank() const { return host.rank(); }
   int size() const { return host.size(); }
 };
-/// Waits until something is wrong; what. The stream must be free a second later.
-inline std::string end_of(DeviceRank& on) {
+/// Waits until something is wrong; what.
+inline std::string error_of(DeviceRank& on) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   Status status = on.device.status();
   while (status && std::chrono::steady_clock::now() < until) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     status = on.device.status();
   }
-  if (status) return "nothing is wrong";
+  return status ? "nothing is wrong" : status.error().what;
+}
+/// Aborts; empty: until then nothing ran that the stream was given next, and within a second of it all has.
+inline std::string held_until_abort(DeviceRank& on) {
+  const auto passed = std::make_shared<std::atomic<bool>>(false);
+  on.stream.add([passed] { *passed = true; });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  const bool held = !*passed;
+  on.device.abort("the test has seen enough");
   if (!on.stream.done_within(std::chrono::seconds(1))) return "the stream is not free";
-  return status.error().what;
+  return held ? "" : "the stream was not held";
+}
+/// Of a collective that can't finish: what is wrong. An abort frees the stream, and nothing else does.
+inline std::string end_of(DeviceRank& on) {
+  const std::string said = error_of(on);
+  const std::string wrong = held_until_abort(on);
+  return wrong.empty() ? said : wrong;
 }
 
 using DeviceBody = std::function<std::string(DeviceRank&)>;

@@ -18,7 +18,8 @@ class HostCudaStream {
   void begin_capture() { stream_.begin_capture(); }
   std::shared_ptr<simt::HostGraph> end_capture() { return stream_.end_capture(); }
   void launch(const std::shared_ptr<simt::HostGraph>& graph) { simt::HostGraph::launch(graph, stream_); }
-  bool done() { return stream_.done_within(std::chrono::seconds(60)); }
+  bool done() { return done_within(std::chrono::seconds(60)); }
+  bool done_within(std::chrono::milliseconds limit) { return stream_.done_within(limit); }
 
  private:
   simt::HostStream stream_{1024, {2, 32, 0}};

@@ -297,6 +297,32 @@ TEST_CASE("wrap on a GPU: an abort frees the streams of both engines within a se
   CHECK(other.get() == "");
 }
 
+TEST_CASE("wrap on a GPU: an error holds the stream until the communicator ends") {
+  const BesideFake beside;
+  for (const auto& end : {ncclCommAbort, ncclCommDestroy, ncclCommFinalize}) {
+    GpuFloats data(many, 1);
+    HostCudaStream stream;
+    std::array<ncclComm_t, 2> comms{};
+    REQUIRE(ncclCommInitAll(comms.data(), 2, nullptr) == ncclSuccess);
+    CHECK(reduce(data, comms[0], stream) == ncclSuccess);
+    std::atomic<bool> behind{false};
+    stream.add([&] { behind = true; });
+    CHECK(ncclCommAbort(comms[1]) == ncclSuccess);
+    const auto until = std::chrono::steady_clock::now() + 20s;
+    ncclResult_t state = ncclSuccess;
+    while (state == ncclSuccess && std::chrono::steady_clock::now() < until) {
+      CHECK(ncclCommGetAsyncError(comms[0], &state) == ncclSuccess);
+      std::this_thread::sleep_for(1ms);
+    }
+    CHECK(state == ncclRemoteError);
+    std::this_thread::sleep_for(50ms);
+    CHECK(!behind);
+    CHECK(end(comms[0]) == ncclSuccess);
+    CHECK(stream.done_within(1s));
+    if (end == ncclCommFinalize) CHECK(ncclCommDestroy(comms[0]) == ncclSuccess);
+  }
+}
+
 TEST_CASE("wrap on a GPU: a communicator is destroyed when what it was given has ended") {
   const BesideFake beside;
   CHECK(run_nccl(2, [](ncclComm_t comm, int rank) -> std::string {

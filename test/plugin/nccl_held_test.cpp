@@ -1,0 +1,208 @@
+// NCCL's interface by gyre alone: an error holds the streams of collectives on a GPU that have not finished, until their communicator ends.
+#include <array>
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "test/catch.h"
+#include "test/plugin/host_cuda.h"
+#include "test/plugin/nccl_ranks.h"
+
+using namespace gyre;
+using test::HostCudaStream;
+using test::WithHostCuda;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr size_t held_elements = 3000;
+
+/// Two ranks of one thread, the second of which gives up. Streams are declared before, and so end after.
+class Widowed {
+ public:
+  Widowed() { CHECK(ncclCommInitAll(comms_.data(), 2, nullptr) == ncclSuccess); }
+  ~Widowed() {
+    for (const ncclComm_t comm : comms_) ncclCommAbort(comm);
+  }
+  Widowed(const Widowed&) = delete;
+  Widowed& operator=(const Widowed&) = delete;
+
+  ncclComm_t comm() const { return comms_[0]; }
+  ncclComm_t other() const { return comms_[1]; }
+  /// To be ended.
+  ncclComm_t take() { return std::exchange(comms_[0], nullptr); }
+  void lose_other() { CHECK(ncclCommRevoke(comms_[1], 0) == ncclSuccess); }
+  ncclResult_t error() const {
+    const auto until = std::chrono::steady_clock::now() + 20s;
+    ncclResult_t state = ncclSuccess;
+    while (state == ncclSuccess && std::chrono::steady_clock::now() < until) {
+      CHECK(ncclCommGetAsyncError(comm(), &state) == ncclSuccess);
+      std::this_thread::sleep_for(1ms);
+    }
+    return state;
+  }
+
+ private:
+  std::array<ncclComm_t, 2> comms_{};
+};
+
+class HeldInts : public test::HostCudaArray<int> {
+ public:
+  HeldInts() : HostCudaArray(held_elements, 1) {}
+};
+
+ncclResult_t held_sum(HeldInts& data, ncclComm_t comm, cudaStream_t stream) {
+  return ncclAllReduce(data.data(), data.data(), held_elements, ncclInt32, ncclSum, comm, stream);
+}
+
+/// What a stream is given: a step of the optimizer's, say.
+class Behind {
+ public:
+  explicit Behind(HostCudaStream& stream) {
+    stream.add([ran = ran_] { *ran = true; });
+  }
+  bool stays_away() const {
+    std::this_thread::sleep_for(50ms);
+    return !*ran_;
+  }
+
+ private:
+  std::shared_ptr<std::atomic<bool>> ran_ = std::make_shared<std::atomic<bool>>(false);
+};
+
+/// Each ends what an error holds.
+struct Ending {
+  const char* name;
+  void (*end)(Widowed&);
+};
+constexpr std::array endings{
+    Ending{"abort", [](Widowed& ranks) { CHECK(ncclCommAbort(ranks.take()) == ncclSuccess); }},
+    Ending{"destroy", [](Widowed& ranks) { CHECK(ncclCommDestroy(ranks.take()) == ncclSuccess); }},
+    Ending{"finalize", [](Widowed& ranks) { CHECK(ncclCommFinalize(ranks.comm()) == ncclRemoteError); }},
+    Ending{"revoke", [](Widowed& ranks) { CHECK(ncclCommRevoke(ranks.comm(), 0) == ncclSuccess); }},
+    Ending{"shrink",
+           [](Widowed& ranks) {
+             int without = 1;
+             ncclComm_t rest = nullptr;
+             CHECK(ncclCommShrink(ranks.comm(), &without, 1, &rest, nullptr, NCCL_SHRINK_ABORT) == ncclSuccess);
+             CHECK(ncclCommDestroy(rest) == ncclSuccess);
+           }},
+};
+
+}  // namespace
+
+TEST_CASE("nccl on a GPU: an error holds the stream until the communicator ends, and nobody else") {
+  const WithHostCuda gpu;
+  for (const Ending& ending : endings) {
+    INFO(ending.name);
+    HeldInts data, others[2];
+    HostCudaStream stream, other_streams[2];
+    Widowed ranks;
+    CHECK(held_sum(data, ranks.comm(), stream) == ncclSuccess);
+    const Behind behind(stream);
+    ranks.lose_other();
+    CHECK(ranks.error() == ncclRemoteError);
+    CHECK(held_sum(data, ranks.comm(), stream) == ncclRemoteError);
+    CHECK(behind.stays_away());
+    {
+      const Widowed both;  // none is lost
+      CHECK(held_sum(others[0], both.comm(), other_streams[0]) == ncclSuccess);
+      CHECK(held_sum(others[1], both.other(), other_streams[1]) == ncclSuccess);
+      for (HostCudaStream& other : other_streams) CHECK(other.done());
+      CHECK(others[0].all(2));
+    }
+    ending.end(ranks);
+    CHECK(stream.done_within(1s));
+  }
+}
+
+TEST_CASE("nccl on a GPU: what had finished before an error holds no stream") {
+  const WithHostCuda gpu;
+  HeldInts first, second;
+  HostCudaStream stream, other;
+  Widowed ranks;
+  CHECK(held_sum(first, ranks.comm(), stream) == ncclSuccess);
+  CHECK(held_sum(second, ranks.other(), other) == ncclSuccess);
+  CHECK(stream.done());
+  CHECK(other.done());
+  ranks.lose_other();
+  CHECK(ranks.error() == ncclRemoteError);
+  stream.add([] {});
+  CHECK(stream.done_within(1s));
+  CHECK(first.all(2));
+}
+
+TEST_CASE("nccl on a GPU: an abort frees who waits for room in a stream that an error holds") {
+  const WithHostCuda gpu;
+  HeldInts data;
+  HostCudaStream stream;
+  Widowed ranks;
+  std::atomic<int> given{0};
+  std::thread giving([&, comm = ranks.comm()] {
+    while (held_sum(data, comm, stream) == ncclSuccess) ++given;
+  });
+  for (int before = -1; before < given; std::this_thread::sleep_for(100ms)) before = given;  // until it waits
+  ranks.lose_other();
+  CHECK(ranks.error() == ncclRemoteError);
+  const int before = given;
+  const Behind nothing(stream);
+  CHECK(nothing.stays_away());
+  CHECK(given == before);
+  const auto begin = std::chrono::steady_clock::now();
+  CHECK(ncclCommAbort(ranks.take()) == ncclSuccess);
+  giving.join();
+  CHECK(stream.done_within(1s));
+  CHECK(std::chrono::steady_clock::now() - begin < 2s);
+}
+
+TEST_CASE("nccl on a GPU: a send behind a collective that an error holds is an error, not a wait") {
+  const WithHostCuda gpu;
+  HeldInts data;
+  for (const bool in_group : {false, true}) {
+    HostCudaStream stream;
+    Widowed ranks;
+    if (!in_group) CHECK(held_sum(data, ranks.comm(), stream) == ncclSuccess);
+    std::thread losing([other = ranks.other()] {
+      std::this_thread::sleep_for(50ms);  // as a rule the send waits by then
+      ncclCommRevoke(other, 0);
+    });
+    if (in_group) {
+      CHECK(ncclGroupStart() == ncclSuccess);
+      CHECK(held_sum(data, ranks.comm(), stream) == ncclSuccess);
+    }
+    const ncclResult_t sent = ncclSend(data.data(), held_elements, ncclInt32, 1, ranks.comm(), stream);
+    CHECK((in_group ? ncclGroupEnd() : sent) == ncclRemoteError);
+    losing.join();
+    CHECK(Behind(stream).stays_away());
+    CHECK(ncclCommAbort(ranks.take()) == ncclSuccess);
+    CHECK(stream.done_within(1s));
+  }
+}
+
+TEST_CASE("nccl in a graph: an error holds the stream of a replay until an abort, and later replays do nothing") {
+  const WithHostCuda gpu;
+  HeldInts data, other;
+  std::array<HostCudaStream, 2> streams;
+  Widowed ranks;
+  HostCudaStream& stream = streams[0];
+  std::array<std::shared_ptr<simt::HostGraph>, 2> graphs;
+  for (size_t r = 0; r < 2; ++r) {
+    streams.at(r).begin_capture();
+    CHECK(held_sum(r == 0 ? data : other, r == 0 ? ranks.comm() : ranks.other(), streams.at(r)) == ncclSuccess);
+    graphs.at(r) = streams.at(r).end_capture();
+  }
+  for (size_t r = 0; r < 2; ++r) streams.at(r).launch(graphs.at(r));
+  for (HostCudaStream& each : streams) CHECK(each.done());
+  CHECK(data.all(2));
+  stream.launch(graphs[0]);
+  const Behind behind(stream);
+  ranks.lose_other();
+  CHECK(ranks.error() == ncclRemoteError);
+  CHECK(behind.stays_away());
+  const ncclComm_t ended = ranks.take();
+  CHECK(ncclCommAbort(ended) == ncclSuccess);
+  CHECK(stream.done_within(1s));
+  stream.launch(graphs[0]);
+  CHECK(stream.done_within(1s));
+}

@@ -66,10 +66,9 @@ std::vector<uint64_t> DeviceReplays::released() {
 }
 
 Result<std::optional<uint64_t>> DeviceReplays::begun() const {
-  const ReplayDoor::Start& start = shared_->door.starts[popped_ % ReplayDoor::ring];
-  const uint64_t number = kernels::load_acquire(&start.number);
+  const uint64_t number = latest_at_next();
   if (number > popped_ + 1) return Error{Code::internal, "more collectives of CUDA graphs are under way than a GPU has kernels"};
-  return number == popped_ + 1 ? std::optional(start.id) : std::nullopt;
+  return number == popped_ + 1 ? std::optional(next_start().id) : std::nullopt;
 }
 
 uint64_t DeviceReplays::assign(const Place& place, uint64_t tickets) {
@@ -86,8 +85,8 @@ void DeviceReplays::close(ReplayDoor::State state) {
 
 bool DeviceReplays::all_left() const {
   return std::all_of(slots_.begin(), slots_.end(), [this](const ReplaySlot* slot) {
-    return std::all_of(slot->turns, slot->turns + blocks_,
-                       [&](const uint64_t& turn) { return kernels::load_acquire(&turn) / 2 >= slot->assigned; });
+    return std::all_of(slot->left, slot->left + blocks_,
+                       [&](const uint64_t& left) { return kernels::load_acquire(&left) >= slot->assigned; });
   });
 }
 

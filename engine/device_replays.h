@@ -57,8 +57,8 @@ class DeviceReplays : public std::enable_shared_from_this<DeviceReplays> {
   /// A kernel that has begun: the first that has not been popped. Error: some were lost.
   Result<std::optional<uint64_t>> begun() const;
   void pop() { ++popped_; }
-  /// There are such, or a kernel is about to say so.
-  bool any_begun() const { return kernels::load_acquire(&shared_->door.starts_made) != popped_; }
+  /// There are such.
+  bool any_begun() const { return latest_at_next() > popped_; }
   /// Lets the place's kernel go on, once: with so many tickets, of which it is told the first.
   uint64_t assign(const Place&, uint64_t tickets);
   /// No kernel waits any more, nor will; those that were assigned nothing leave.
@@ -76,6 +76,9 @@ class DeviceReplays : public std::enable_shared_from_this<DeviceReplays> {
     StayLane lane;
   };
   explicit DeviceReplays(unsigned blocks) : blocks_(blocks) {}
+  const kernels::ReplayDoor::Start& next_start() const { return shared_->door.starts[popped_ % kernels::ReplayDoor::ring]; }
+  /// What has been said where the next one is said to have begun.
+  uint64_t latest_at_next() const { return kernels::load_acquire(&next_start().number); }
 
   unsigned blocks_;
   kernels::GpuMemory memory_;

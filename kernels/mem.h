@@ -84,7 +84,8 @@ GYRE_DEVICE void store_release(uint64_t* flag, uint64_t value) {  // NOLINT(read
 #endif
 }
 
-// What this GPU's threads change together, and nobody else: what was there before.
+// What this GPU's threads change together, and nobody else reads or writes: what was there before. Not of the system's scope, in which
+// memory of the host is changed as one only where the bus can do that; what the host is to see is stored by itself.
 GYRE_DEVICE uint64_t add_to(uint64_t* number, uint64_t more) {  // NOLINT(readability-non-const-parameter): it is written to
 #if defined(__CUDA_ARCH__)
   uint64_t before = 0;

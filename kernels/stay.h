@@ -37,7 +37,8 @@ inline constexpr unsigned most_stay_blocks = 8;
 struct ReplaySlot {
   static constexpr uint64_t nothing = ~uint64_t{0};
 
-  alignas(64) uint64_t turns[most_stay_blocks];    ///< twice the launches that have left, odd while one is there
+  alignas(64) uint64_t turns[most_stay_blocks];    ///< twice the launches that have left, odd while one is there; not for the host
+  alignas(64) uint64_t left[most_stay_blocks];     ///< launches that are done with all but this
   alignas(64) uint64_t granted[most_stay_blocks];  ///< for all threads of a block: the first ticket, or `nothing`
   alignas(64) uint64_t assigned;                   ///< launches so far that may go on, the last of them
   uint64_t first;                                  ///< from this ticket on
@@ -54,7 +55,7 @@ struct ReplayDoor {
   };
 
   alignas(128) uint64_t state;
-  alignas(128) uint64_t starts_made;  ///< the GPU's
+  alignas(128) uint64_t starts_made;  ///< the GPU's alone
   alignas(128) Start starts[ring];
 };
 

@@ -53,8 +53,11 @@ GYRE_DEVICE void begin_replay(const StayArgs& args, unsigned block) {
   store_release(&slot->granted[block], goes ? load_acquire(&slot->first) : ReplaySlot::nothing);
 }
 
-/// As one operation, since others try to lock the word meanwhile.
-GYRE_DEVICE void end_replay(ReplaySlot* slot, unsigned block) { add_to(&slot->turns[block], 1); }
+/// The word is unlocked as one operation, since others try to lock it meanwhile.
+GYRE_DEVICE void end_replay(ReplaySlot* slot, unsigned block) {
+  store_release(&slot->left[block], load_acquire(&slot->turns[block]) / 2 + 1);
+  add_to(&slot->turns[block], 1);
+}
 
 /// Each block waits for itself, and says for itself how far it is: blocks never wait for each other. Who opens the gate sees to it that an
 /// item does not begin before those are ended of which it reads or overwrites something. `work`: called with an item and a team.

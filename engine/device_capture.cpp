@@ -11,11 +11,6 @@
 
 namespace gyre::engine {
 
-bool DeviceCommunicator::in_graphs() {
-  const auto lock = turn();
-  return !graphs_.empty() || !waiting_.empty();
-}
-
 // The call is numbered before there may be no place for it: whether there is differs from rank to rank, and the next calls' words must not.
 // Nobody waits for a graph that was not made, so that what goes wrong concerns this rank only.
 Status DeviceCommunicator::capture(const Call& call, const void* input, void* output, void* user, uint64_t graph) {
@@ -59,6 +54,7 @@ Status DeviceCommunicator::add_captured(const Operation& operation, std::unique_
   {
     const auto lock = turn();
     graphs_.add({graph, place, operation, own.steps.kernels.size(), std::move(run), 0});
+    note_graphs();
   }
   given_.notify_all();
   return queue_->capture(plan.call(), own.steps, place, std::move(holder), user);  // where that fails, nobody holds the place
@@ -71,6 +67,7 @@ void DeviceCommunicator::begin_next() {
     graphs_.remove(id);
   }
   auto next = next_begun();
+  note_graphs();
   if (!next) {
     std::ignore = fail(next.error());
     return;

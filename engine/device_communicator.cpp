@@ -82,6 +82,7 @@ Status DeviceCommunicator::enqueue(const Call& call, const void* input, void* ou
   if (announced && given_last_.kernels == 0) return {};  // nothing to be done on this rank, nor any word of it
   if (announced) {
     waiting_.push_back(std::move(operation));
+    note_graphs();
     given_.notify_all();
     return {};
   }

@@ -69,8 +69,8 @@ class DeviceCommunicator {
   Status finish();
   /// All that was given has ended, and so have the graphs that have begun; after an error nobody knows.
   bool idle();
-  /// Graphs hold collectives, and may run them at any time.
-  bool in_graphs();
+  /// Graphs hold collectives, and may run them at any time, or calls wait for the order of what they begin. Waits for nobody.
+  bool in_graphs() const { return in_graphs_.load(std::memory_order_acquire); }
   /// As Communicator::abort(), also after an error. Streams go on, replays do nothing, and what collectives that had not finished gave is
   /// not to be used.
   void abort(std::string_view why);
@@ -92,6 +92,7 @@ class DeviceCommunicator {
   std::unique_lock<std::mutex> turn();
   void serve();
   void begin_next();
+  void note_graphs() { in_graphs_.store(!graphs_.empty() || !waiting_.empty(), std::memory_order_release); }
   Result<std::optional<Operation>> next_begun();
   void rest(std::unique_lock<std::mutex>&);
   bool under_way() const { return ended_ != last_.number || !waiting_.empty(); }
@@ -118,6 +119,7 @@ class DeviceCommunicator {
   uint64_t ended_ = 0;  // the same of the last one that has
   DeviceGraphs graphs_;
   std::deque<Operation> waiting_;                 // given while graphs held collectives: until the GPU begins them
+  std::atomic<bool> in_graphs_{false};            // one of these two has some
   std::chrono::steady_clock::time_point active_;  // so long something was under way while graphs held collectives
   std::optional<std::chrono::steady_clock::time_point> finishing_since_;
   bool finished_ = false;  // and nothing has been given or begun since: what runs later is an error, also where others have gone meanwhile

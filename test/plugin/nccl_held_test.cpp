@@ -133,6 +133,16 @@ TEST_CASE("nccl on a GPU: what had finished before an error holds no stream") {
   CHECK(first.all(2));
 }
 
+TEST_CASE("nccl on a GPU: a process ends while an error holds a stream") {
+  const WithHostCuda gpu;
+  static auto& data = *new HeldInts;  // all of these are there when this program ends, which must not wait for them
+  static auto& stream = *new HostCudaStream;
+  static const auto& ranks = *new Widowed;
+  CHECK(held_sum(data, ranks.comm(), stream) == ncclSuccess);
+  CHECK(ncclCommRevoke(ranks.other(), 0) == ncclSuccess);
+  CHECK(ranks.error() == ncclRemoteError);
+}
+
 TEST_CASE("nccl on a GPU: an abort frees who waits for room in a stream that an error holds") {
   const WithHostCuda gpu;
   HeldInts data;

@@ -224,10 +224,7 @@ class Pool {
   std::vector<std::unique_ptr<Worker>> free_;
 };
 
-Pool& pool() {
-  static Pool workers;
-  return workers;
-}
+Pool& pool = *new Pool;  // never destroyed: kernels may run while the process ends
 
 }  // namespace
 
@@ -235,14 +232,14 @@ Pool& pool() {
 void launch(const Grid& grid, const std::function<void()>& kernel) {
   std::vector<std::unique_ptr<Worker>> workers;
   for (unsigned block = 0; block < grid.blocks; ++block) {
-    workers.push_back(pool().take());
+    workers.push_back(pool.take());
     workers.back()->start({&grid, block, &kernel});
   }
   std::string failure;
   for (auto& worker : workers) {
     std::string text = worker->wait();
     if (failure.empty()) failure = std::move(text);
-    pool().give(std::move(worker));
+    pool.give(std::move(worker));
   }
   if (!failure.empty()) throw Deadlock(failure);
 }

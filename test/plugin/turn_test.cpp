@@ -1,6 +1,8 @@
-// Who waits for a turn gets it before those who only try.
+// Who waits for a turn gets it before those who only try, and gives way to them.
 #include "plugin/turn.h"
 
+#include <atomic>
+#include <chrono>
 #include <functional>
 #include <mutex>
 #include <thread>
@@ -57,4 +59,27 @@ TEST_CASE("turn: of threads that try and threads that wait, one has it at a time
     }
   }
   CHECK(uses == 4 * each);
+}
+
+TEST_CASE("turn: a thread that takes one after the other does not starve one that tries") {
+  Turn turn;
+  std::atomic<bool> begun{false}, over{false};
+  std::jthread hog([&] {
+    for (int i = 0; i < 20000; ++i) {  // a second, unless the other is ready
+      const std::lock_guard lock(turn);
+      begun = true;
+      const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(50);  // longer than is tried
+      while (!over && std::chrono::steady_clock::now() < until) continue;
+    }
+    over = true;
+  });
+  while (!begun) std::this_thread::yield();
+  int taken = 0;
+  while (taken < 200 && !over) {
+    if (!turn.try_briefly()) continue;
+    ++taken;
+    turn.unlock();
+  }
+  over = true;
+  CHECK(taken == 200);
 }

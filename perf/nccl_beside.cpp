@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t most_of_a_reason = 300;
 
-/// What the library says of the first call of a size class: plugin/nccl/wrap_comm.cpp.
+/// What the library says of the first call of a size class that gyre runs, and of the first that NCCL runs: plugin/nccl/wrap_comm.cpp.
 struct SaidOfCall {
   uint64_t bytes = 0;
   std::string_view who, why;
@@ -36,7 +36,7 @@ std::optional<SaidOfCall> said_of_call(std::string_view line, Collective collect
   return SaidOfCall{*bytes, rest.substr(0, colon), rest.substr(std::min(colon + 2, rest.size()))};
 }
 
-/// Of calls of the sizes between two powers of two the library speaks once.
+/// Of calls of the sizes between two powers of two the library speaks once for each of the two.
 int size_class(uint64_t bytes) { return static_cast<int>(std::bit_width(bytes)); }
 
 /// Count times element, of nccl-tests' size.
@@ -54,7 +54,7 @@ Variables beside_variables(const std::string& library, Collective collective, bo
   variables["LD_PRELOAD"] = others ? fmt::format("{}:{}", library, loaded) : library;
   variables["GYRE_COLLECTIVES"] = name(collective);
   variables["GYRE_LOG"] = "info";
-  for (const char* limits : {"GYRE_MIN_BYTES", "GYRE_MAX_BYTES", "GYRE_NCCL"}) variables[limits] = std::nullopt;
+  for (const char* limits : {"GYRE_MIN_BYTES", "GYRE_MAX_BYTES"}) variables[limits] = std::nullopt;
   return variables;
 }
 

@@ -54,9 +54,9 @@ std::vector<std::string> nccl_candidates(Collective collective) {
 }
 
 Variables nccl_variables(std::string_view choice, bool told) {
-  Variables variables{{"GYRE_TUNER_FILE", std::nullopt},   {"GYRE_COLLECTIVES", std::nullopt}, {"NCCL_TUNER_PLUGIN", "none"},
-                      {"NCCL_ALGO", std::nullopt},         {"NCCL_PROTO", std::nullopt},       {"NCCL_DEBUG", told ? "INFO" : "WARN"},
-                      {"NCCL_DEBUG_SUBSYS", std::nullopt}, {"NCCL_DEBUG_FILE", std::nullopt}};
+  Variables variables{{"GYRE_TUNER_FILE", std::nullopt},      {"GYRE_COLLECTIVES", std::nullopt},  {"GYRE_NCCL", std::nullopt},
+                      {"NCCL_TUNER_PLUGIN", "none"},          {"NCCL_ALGO", std::nullopt},         {"NCCL_PROTO", std::nullopt},
+                      {"NCCL_DEBUG", told ? "INFO" : "WARN"}, {"NCCL_DEBUG_SUBSYS", std::nullopt}, {"NCCL_DEBUG_FILE", std::nullopt}};
   if (told) variables["NCCL_DEBUG_SUBSYS"] = "TUNING";
   if (choice == nccls_own) return variables;
   const size_t slash = choice.find('/');

@@ -60,6 +60,9 @@ Result<Collective> collective_of(const TuneNcclCommand& command) {
                                                    found.empty() ? "none" : "more than one", fmt::join(names, ", "))};
 }
 
+/// Nothing was measured where it is 0.
+std::string or_none(double value, int digits) { return value > 0 ? fmt::format("{:.{}f}", value, digits) : "-"; }
+
 /// A column of gyre's, where it was measured at all.
 void print_sizes(const std::vector<SizeChoice>& sizes) {
   const bool gyres = std::ranges::any_of(sizes, [](const SizeChoice& size) { return size.gyre_us > 0; });
@@ -69,9 +72,9 @@ void print_sizes(const std::vector<SizeChoice>& sizes) {
   fmt::print("# {:>12}  {:>13}  {:>10}  {:<22}  {:>11}{}\n", "(B)", "(us)", "(us)", "", "(us)",
              gyres ? fmt::format("  {:>6}  {:>11}", "", "(us)") : "");
   for (const SizeChoice& size : sizes)
-    fmt::print("  {:>12}  {:>13.2f}  {:>10.2f}  {:<22}  {:>11.2f}  {:>6.3f}  {}{}\n", size.bytes, size.own_us, size.own_spread, size.best,
-               size.best_us, size.best_us / size.own_us, column(size.gyre_us > 0 ? fmt::format("{:.2f}", size.gyre_us) : "-"),
-               size.chosen == nccls_own ? "NCCL's own" : size.chosen);
+    fmt::print("  {:>12}  {:>13.2f}  {:>10.2f}  {:<22}  {:>11}  {:>6}  {}{}\n", size.bytes, size.own_us, size.own_spread,
+               size.best.empty() ? "-" : size.best, or_none(size.best_us, 2), or_none(size.best_us / size.own_us, 3),
+               column(or_none(size.gyre_us, 2)), size.chosen == nccls_own ? "NCCL's own" : size.chosen);
 }
 
 /// Where ranks find it, whatever folder they are in.
@@ -79,8 +82,11 @@ Result<std::string> library_of(const TuneNcclCommand& command) {
   if (command.library.empty()) return std::string();
   std::error_code unknown;
   if (!std::filesystem::is_regular_file(command.library, unknown))
-    return Error{Code::invalid_argument, fmt::format("--library {}: no such file", command.library)};
-  return std::filesystem::absolute(command.library).string();
+    return Error{Code::invalid_argument, fmt::format("--library {}: is no file", command.library)};
+  std::string path = std::filesystem::absolute(command.library, unknown).string();
+  if (path.find_first_of(": ") != path.npos)
+    return Error{Code::invalid_argument, fmt::format("--library {}: LD_PRELOAD takes no path with a colon or a space", path)};
+  return path;
 }
 
 ordered_json new_section(const std::string& machine, const std::string& date) {

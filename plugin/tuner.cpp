@@ -47,8 +47,9 @@ bool all_nccls_own(std::span<const TunerRule> rules, int64_t ranks, int64_t node
 
 std::vector<TunerRule> gyres_rules(std::span<const TunerRule> rules, int64_t ranks, int64_t nodes) {
   std::vector<TunerRule> own;
-  std::copy_if(rules.begin(), rules.end(), std::back_inserter(own),
-               [&](const TunerRule& rule) { return rule.algorithm == TunerRule::gyres && fits(rule, ranks, nodes); });
+  std::copy_if(rules.begin(), rules.end(), std::back_inserter(own), [&](const TunerRule& rule) {
+    return rule.algorithm == TunerRule::gyres && rule.nodes == nodes && fits(rule, ranks, nodes);
+  });
   return own;
 }
 

@@ -150,7 +150,9 @@ bool has_meeting(const ncclUniqueId& id) { return annex_of(id).has_value(); }
 
 Result<Meeting> added_meeting(const ncclUniqueId& id, Rank rank, int ranks) {
   const auto annex = annex_of(id);
-  if (!annex) return Error{Code::invalid_usage, "the unique id does not say where: the process that made it has no gyre that takes over"};
+  if (!annex)
+    return Error{Code::invalid_usage,
+                 "the unique id does not say where: the process that made it has no gyre, or nothing that gives it calls"};
   Meeting at{{rank, ranks, annex->hosts.data(), annex->port}, {}};
   at.rendezvous.job = annex->job;
   if (rank == 0) GYRE_TRY(open_for_all(at));

@@ -62,7 +62,7 @@ void Beside::say(const engine::Call& call, std::string_view who, std::string_vie
   if (!log::enabled(log::Level::info)) return;
   const size_t bytes = call.count * size_of(call.type);
   const uint64_t bit = uint64_t{1} << std::min<int>(static_cast<int>(std::bit_width(bytes)), 63);
-  uint64_t& said = said_[static_cast<size_t>(call.collective)];
+  uint64_t& said = said_[who == "gyre" ? 1 : 0][static_cast<size_t>(call.collective)];
   if ((said & bit) != 0) return;
   said |= bit;
   // As perf/nccl_beside.cpp reads it.

@@ -56,7 +56,7 @@ class Beside final : public Comm {
   std::mutex mutex_;
   size_t declined_ = 0;  // and not told yet
   bool telling_ = false;
-  std::array<uint64_t, collective_count> said_{};  // a bit for each size class
+  std::array<std::array<uint64_t, collective_count>, 2> said_{};  // of NCCL and of gyre: a bit for each size class
 };
 
 /// Null: the communicator is NCCL's alone, or none.

@@ -54,7 +54,7 @@ int device_of(ncclComm_t by_nccl) {
 /// Options may leave a collective without a plan, which would be an error of the job's calls: as all ranks know them, all find the same.
 Status all_have_plans(const Parts& parts) {
   const bool may_lack = *config().algorithm != "auto" || *config().numerics != "default" || *config().memory_bytes != 0;
-  for (const engine::Call& call : may_lack ? parts.rules.examples() : std::vector<engine::Call>()) {
+  for (const engine::Call& call : may_lack ? parts.rules.examples(parts.engine->size()) : std::vector<engine::Call>()) {
     if (parts.on_gpu != nullptr)
       GYRE_TRY(parts.on_gpu->why_not(call));
     else

@@ -38,6 +38,7 @@ std::string said_of_profile(const Config& config) {
   const TunerFile& file = file_that_decides(config);
   if (file.hash == 0) return "no profile";
   if (!file.rules) return printable(fmt::format("no profile: {}", file.rules.error().what), most_said);
+  if (std::ranges::none_of(*file.rules, is_gyres)) return "a file that gives gyre nothing";
   return fmt::format("a file with the hash {:016x}", file.hash);
 }
 
@@ -106,14 +107,14 @@ bool Rules::any() const {
   return !jobs.empty() || std::any_of(taken.begin(), taken.end(), [](const auto& sizes) { return !sizes.empty(); });
 }
 
-std::vector<engine::Call> Rules::examples() const {
+std::vector<engine::Call> Rules::examples(int ranks) const {
   constexpr DataType type = DataType::float32;
   std::vector<engine::Call> calls;
   for (const Collective collective : all_collectives()) {
     for (const Sizes& sizes : sizes_of(*this, collective)) {
       for (const size_t bytes : {sizes.least, sizes.most}) {
-        if (bytes == SIZE_MAX) continue;
-        calls.push_back({collective, std::max<size_t>(bytes / size_of(type), 1), type, ReduceOp::sum, 0, 0});
+        const engine::Call call{collective, std::max<size_t>(bytes / size_of(type), 1), type, ReduceOp::sum, 0, 0};
+        if (!engine::refuse(call, ranks)) calls.push_back(call);  // a bound may be beyond all calls
       }
     }
   }

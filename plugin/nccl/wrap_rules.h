@@ -33,7 +33,7 @@ struct Rules {
   bool any() const;
   /// Of each collective and range of sizes that is taken one as small as they come, and one of the largest where there is such: what must
   /// have a plan.
-  std::vector<engine::Call> examples() const;
+  std::vector<engine::Call> examples(int ranks) const;
   /// Why NCCL runs the call; empty: gyre may. `on_gpu`: the buffers of all ranks' calls are on GPUs.
   std::string_view why_not(const engine::Call&, int ranks, bool on_gpu) const;
   std::string_view decided_by() const { return by_profile ? "the profile" : "GYRE_COLLECTIVES"; }

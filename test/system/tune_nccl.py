@@ -281,7 +281,11 @@ def what_is_wrong_is_said_before_anything_runs():
     played.tuned(flags=["--collective", "all_red"]).complains("did you mean all_reduce")
     played.tuned(flags=["--rounds", 1]).complains("--rounds")
     for library in ("/nowhere/libgyre-nccl.so", PLUGINS):
-        played.tuned(flags=["--library", library]).complains(f"--library {library}: no such file")
+        played.tuned(flags=["--library", library]).complains(f"--library {library}: is no file")
+    for name in ("a:b.so", "a b.so"):
+        library = os.path.join(os.path.dirname(played.profile), name)
+        open(library, "w").close()
+        played.tuned(flags=["--library", library]).complains(f"--library {library}: LD_PRELOAD takes no path with a colon or a space")
     played.tuned("/nowhere/all_reduce_perf").complains("/nowhere/all_reduce_perf: No such file")
     run("tune_nccl", "--profile", played.profile, "--ranks-per-node", 8).complains("command")
     for place in ("/nowhere/profile.json", os.path.dirname(played.profile), ""):

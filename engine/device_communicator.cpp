@@ -171,16 +171,26 @@ Result<std::byte*> DeviceCommunicator::scratch(size_t bytes) {
   return scratch_.empty() ? nullptr : scratch_.back().get();
 }
 
-// A GPU that has failed raises no flags any more, and the thread below does not ask CUDA.
+// A GPU that has failed raises no flags any more, and the thread below does not ask CUDA, which may stand behind a launch into a held
+// stream.
 Status DeviceCommunicator::status() {
+  if (const Error* known = failure()) return *known;
   const Status works = queue_->works();
   const auto lock = turn();
   if (!works) return fail(works.error());
   return failure_ ? Status(*failure_) : Status();
 }
 
+// Who finds out why a collective has failed has the turn for seconds; with nothing under way nobody has it for long.
 bool DeviceCommunicator::idle() {
-  const auto lock = turn();
+  ++wanted_;
+  std::unique_lock lock(mutex_, std::try_to_lock);
+  for (int i = 0; !lock && i < 20; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::ignore = lock.try_lock();
+  }
+  --wanted_;
+  if (!lock) return false;
   return !failure_ && !under_way() && !graphs_.midway();
 }
 
@@ -210,12 +220,14 @@ Status DeviceCommunicator::finish() {
   }
 }
 
-// Nothing is moved any more, so the gate stays as it is, and holds streams.
+// Nothing is moved any more, and the gate closes, which holds streams: also one that is late, and whose messages have all come. Where they
+// lie others may write as soon as they have been let go.
 Error DeviceCommunicator::fail(const Error& error) {
   if (failure_) return *failure_;
   failure_ = error;
   failed_.store(true, std::memory_order_release);
   communicator_->fail(error);
+  queue_->hold();
   return error;
 }
 

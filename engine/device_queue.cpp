@@ -133,6 +133,12 @@ bool DeviceQueue::prepare(const Call& call, const Tickets& tickets, const Device
 
 void DeviceQueue::open(const Tickets& tickets, uint64_t ticket) { kernels::store_release(&lane(tickets).gate, ticket); }
 
+void DeviceQueue::hold() {
+  if (let_go_) return;
+  kernels::store_release(&shared_->lane.gate, 0);  // of no ticket: they begin at 1
+  kernels::store_release(&replays_->lane().gate, 0);
+}
+
 uint64_t DeviceQueue::ended(const Tickets& tickets) const {
   const uint64_t ended = tickets.hand_off == HandOff::gates ? kernels::load_acquire(&shared_->ended) : lane(tickets).ended(blocks_);
   return std::clamp(ended, tickets.first, tickets.end);

@@ -56,6 +56,8 @@ class DeviceQueue {
   bool prepare(const Call&, const Tickets&, const DeviceKernel&, uint64_t ticket);
   /// Lets kernels with lower tickets go.
   void open(const Tickets&, uint64_t ticket);
+  /// Lets none go any more, also of those that open() would have and the stream has not come to. Nothing, once all have been let go.
+  void hold();
   /// All kernels of the collective with lower tickets have ended.
   uint64_t ended(const Tickets&) const;
   /// Lets all go that wait, now and later, which else holds their streams: what no longer matters is computed, of whatever others are

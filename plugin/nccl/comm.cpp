@@ -88,10 +88,10 @@ bool Comm::wait_until_idle(std::chrono::milliseconds limit) {
 
 ncclResult_t Comm::state() const {
   const std::lock_guard lock(mutex_);
-  if (in_background_) return ncclInProgress;
-  if (error_ != ncclSuccess) return error_;
-  const auto error = job_error();
-  return error ? nccl_result(error->code) : ncclSuccess;
+  if (error_ != ncclSuccess && !in_background_) return error_;
+  const auto error = job_error();  // also of a call that waits for room in a stream that an error holds
+  if (error) return nccl_result(error->code);
+  return in_background_ ? ncclInProgress : ncclSuccess;
 }
 
 // Watchdogs ask while another thread captures a graph, which a call of CUDA's may spoil, or waits in a launch, which would hold them and,
@@ -123,6 +123,7 @@ Status Comm::wait_for(cudaStream_t stream, cuda::Context context) const {
   GYRE_TRY(so_far.set(stream));
   while (!GYRE_TRY(so_far.passed())) {
     if (const auto error = job_error()) return *error;
+    if (aborted_) return Error{Code::remote, "aborted while it waited for its stream"};
     std::this_thread::yield();
   }
   return {};
@@ -131,7 +132,7 @@ Status Comm::wait_for(cudaStream_t stream, cuda::Context context) const {
 Status Comm::finish() {
   if (on_gpu_ == nullptr) return {};
   const Status finished = on_gpu_->finish();
-  if (!finished) interrupt();
+  if (!finished && on_gpu_->failure() != nullptr) interrupt();
   return finished;
 }
 

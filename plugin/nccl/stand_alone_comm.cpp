@@ -7,7 +7,6 @@
 #include <optional>
 #include <span>
 #include <thread>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -94,7 +93,7 @@ Status end(ncclComm_t comm) {
   if (ended->state() == ncclInProgress)
     return Error{Code::invalid_argument, "the communicator is in progress: ask ncclCommGetAsyncError until it is not, or abort it"};
   GYRE_TRY(forget(comm));
-  std::ignore = ended->finish();  // an error has been told
+  if (const Status finished = ended->finish(); !finished) failed("ncclCommDestroy", finished.error());  // streams go on, who asks or not
   // The thread of its last call may still hold it, and would say goodbye only after this returns.
   const auto limit = std::chrono::steady_clock::now() + release_limit;
   while (!ended->settings.blocking && ended.use_count() > 1 && std::chrono::steady_clock::now() < limit) std::this_thread::yield();

@@ -5,10 +5,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <tuple>
 #include <utility>
 
 #include "base/log.h"
+#include "plugin/guard.h"
 #include "plugin/nccl/config.h"
 #include "plugin/nccl/missing.h"
 #include "plugin/nccl/wrap.h"
@@ -77,6 +77,11 @@ std::vector<Birth> births(ncclComm_t* comms, int ranks) {
 
 /// A wrong argument is an error of this rank's alone, of which NCCL tells the others nothing.
 bool all_have_asked(ncclResult_t by_nccl) { return by_nccl != ncclInvalidArgument && by_nccl != ncclInvalidUsage; }
+
+/// What its streams were given has ended, or can't, and they go on; who has not asked for the error hears of it here.
+void finish(const char* name, wrap::Beside& comm) {
+  if (const Status finished = comm.finish(); !finished) failed(name, finished.error());
+}
 
 }  // namespace
 
@@ -191,7 +196,7 @@ ncclResult_t ncclCommGrow(ncclComm_t comm, int ranks, const ncclUniqueId* id, in
 ncclResult_t ncclCommFinalize(ncclComm_t comm) noexcept {
   return answer("ncclCommFinalize", [&]() -> Result<ncclResult_t> {
     const auto ended = beside(comm);
-    if (ended != nullptr) std::ignore = ended->finish();
+    if (ended != nullptr) finish("ncclCommFinalize", *ended);
     const ncclResult_t result = call_real<&Table::ncclCommFinalize>(comm);
     if (ended != nullptr && (result == ncclSuccess || result == ncclInProgress)) ended->finalized = true;
     return result;
@@ -203,7 +208,7 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm) noexcept {
 ncclResult_t ncclCommDestroy(ncclComm_t comm) noexcept {
   return answer("ncclCommDestroy", [&]() -> Result<ncclResult_t> {
     const auto ended = take_beside(comm);
-    if (ended != nullptr) std::ignore = ended->finish();
+    if (ended != nullptr) finish("ncclCommDestroy", *ended);
     const ncclResult_t result = call_real<&Table::ncclCommDestroy>(comm);
     if (ended != nullptr && !ended->wait_until_idle(end_limit)) ended->abort();
     return result;

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <future>
 #include <mutex>
 #include <span>
 
@@ -49,6 +50,31 @@ TEST_CASE("an abort ends what runs on a device and frees the stream", "[device]"
                 // Here and on the other rank, later calls are refused.
                 const Status later = on.device.enqueue(sum_of(data.size()), data.data(), data.data(), on.stream.handle(), way.hand_off);
                 return !later && contains(later.error().what, "aborted: enough") ? "" : "a later call is not refused";
+              },
+              way.reach) == "");
+  }
+}
+
+TEST_CASE("an error holds a stream that comes late to messages which had all arrived", "[device]") {
+  for (const test::Way& way : test::every_way) {
+    CHECK(run_device_ranks(
+              2, settings_of_errors,
+              [&](DeviceRank& on) -> std::string {
+                test::DeviceArray<float> data(on, std::vector<float>(500, 1));
+                std::promise<void> late;
+                if (on.rank() == 1) on.stream.add([come = late.get_future().share()] { come.wait(); });
+                const Call call{Collective::broadcast, data.size(), DataType::float32, ReduceOp::sum, 0};
+                if (Status status = on.device.enqueue(call, data.data(), data.data(), on.stream.handle(), way.hand_off); !status)
+                  return status.error().what;
+                if (on.rank() == 0) {
+                  if (!on.stream.done_within(20s)) return "the root's stream does not end";
+                  std::this_thread::sleep_for(100ms);
+                  return on.device.abort("enough"), "";
+                }
+                const std::string said = test::error_of(on);
+                late.set_value();
+                const std::string wrong = test::held_until_abort(on);
+                return contains(said, "aborted: enough") ? wrong : said;
               },
               way.reach) == "");
   }

@@ -117,6 +117,42 @@ TEST_CASE("nccl on a GPU: an error holds the stream until the communicator ends,
   }
 }
 
+TEST_CASE("nccl on a GPU: a call that waits for room in a held stream hides no error of a communicator that does not block") {
+  const WithHostCuda gpu;
+  HeldInts data;
+  HostCudaStream stream;
+  std::array<ncclComm_t, 2> comms{};
+  const auto state_of = [](ncclComm_t comm, std::chrono::milliseconds limit) {
+    const auto until = std::chrono::steady_clock::now() + limit;
+    ncclResult_t state = ncclInProgress;
+    while (state == ncclInProgress && std::chrono::steady_clock::now() < until) {
+      CHECK(ncclCommGetAsyncError(comm, &state) == ncclSuccess);
+      std::this_thread::sleep_for(1ms);
+    }
+    return state;
+  };
+  ncclUniqueId id{};
+  ncclConfig_t config = test::nccl_config();
+  config.blocking = 0;
+  CHECK(ncclGetUniqueId(&id) == ncclSuccess);
+  CHECK(ncclGroupStart() == ncclSuccess);
+  for (int rank = 0; rank < 2; ++rank) ncclCommInitRankConfig(&comms.at(static_cast<size_t>(rank)), 2, id, rank, &config);
+  const ncclResult_t begun = ncclGroupEnd();
+  CHECK((begun == ncclSuccess || begun == ncclInProgress));
+  for (const ncclComm_t comm : comms) REQUIRE(state_of(comm, 20s) == ncclSuccess);
+  ncclResult_t state = ncclSuccess;
+  for (int calls = 0; calls < 2000 && state == ncclSuccess; ++calls) {
+    held_sum(data, comms[0], stream);
+    state = state_of(comms[0], 300ms);
+  }
+  CHECK(state == ncclInProgress);  // the stream is full
+  CHECK(ncclCommRevoke(comms[1], 0) == ncclSuccess);
+  CHECK(state_of(comms[0], 20s) == ncclRemoteError);
+  CHECK(ncclCommDestroy(comms[0]) == ncclSuccess);
+  CHECK(stream.done_within(1s));
+  CHECK(ncclCommAbort(comms[1]) == ncclSuccess);
+}
+
 TEST_CASE("nccl on a GPU: what had finished before an error holds no stream") {
   const WithHostCuda gpu;
   HeldInts first, second;

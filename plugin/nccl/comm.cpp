@@ -131,7 +131,7 @@ Status Comm::wait_for(cudaStream_t stream, cuda::Context context) const {
 
 Status Comm::finish() {
   if (on_gpu_ == nullptr) return {};
-  const Status finished = on_gpu_->finish();
+  Status finished = on_gpu_->finish();
   if (!finished && on_gpu_->failure() != nullptr) interrupt();
   return finished;
 }

@@ -18,9 +18,7 @@ using schedule::Spot;
 
 namespace {
 
-constexpr size_t least_attached = 64 << 10;  // bytes of a block
-// An exchange is slower from there on than by messages, whose results go past the caches (perf/results/2026-11-23-results).
-constexpr size_t most_gathered = 4 << 20, most_exchanged = 2 << 20;
+constexpr size_t least_attached = 32 << 10;  // bytes of a block
 
 // Whose passes read or write this rank's memory, itself left out.
 std::vector<Rank> users(const schedule::Direct& direct, Rank rank) {
@@ -89,14 +87,13 @@ Result<DirectForm> DirectForms::form(const Call& call, bool staged) {
   return DirectForm{proven, bound(*proven, rank_, call), reached(proven->passes[static_cast<size_t>(rank_)], rank_), users(*proven, rank_)};
 }
 
-// How two_shot runs on buffers outside heaps: on copies where much is computed; by system calls where two ranks read a block each, until
-// these leave the caches. More ranks, and broadcasts, are as fast or faster by messages (perf/results/2026-11-23-attach).
+// How two_shot runs on buffers outside heaps: on copies where much is computed; by system calls where two ranks read a block each. More
+// ranks, and broadcasts, are as fast or faster by messages (perf/results/2026-11-23-attach).
 std::optional<topo::BufferAccess> DirectForms::ordinary(const Call& call, size_t input_bytes) const {
   if (call.collective == Collective::all_reduce && input_bytes <= bounce_bytes_) return topo::BufferAccess::bounced;
   const size_t block = call.count * size_of(call.type);
   const bool reads = call.collective == Collective::all_gather || call.collective == Collective::all_to_all;
-  const size_t most = call.collective == Collective::all_gather ? most_gathered : most_exchanged;
-  if (attached_ && ranks_ == 2 && reads && block >= least_attached && block <= most) return topo::BufferAccess::attached;
+  if (attached_ && ranks_ == 2 && reads && block >= least_attached) return topo::BufferAccess::attached;
   return {};
 }
 

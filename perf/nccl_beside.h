@@ -13,8 +13,7 @@
 
 namespace gyre::perf {
 
-/// Its name among choices, as profiles have it (plugin/tuner_profile.h).
-inline constexpr std::string_view gyre_beside = plugin::tuner_gyres;
+using plugin::gyre_beside;  ///< its name among choices
 
 /// The environment in which `library`, libgyre-nccl.so, takes over the collective, of any size, and says so; as nccl_variables() else.
 Variables beside_variables(const std::string& library, Collective, bool told);

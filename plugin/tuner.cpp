@@ -29,7 +29,7 @@ bool fits(const TunerRule& rule, int64_t ranks, int64_t nodes) {
 std::vector<TunerRule> rules_for(std::span<const TunerRule> rules, int64_t ranks, int64_t nodes) {
   std::vector<TunerRule> own;
   std::copy_if(rules.begin(), rules.end(), std::back_inserter(own),
-               [&](const TunerRule& rule) { return rule.algorithm >= 0 && fits(rule, ranks, nodes); });
+               [&](const TunerRule& rule) { return rule.has_algorithm() && fits(rule, ranks, nodes); });
   for (TunerRule& rule : own)
     if (!limits_channels(rule, nodes)) rule.channels = 0;
   return own;
@@ -41,15 +41,13 @@ Tuner::Tuner(std::span<const TunerRule> rules, int64_t ranks, int64_t nodes) : r
 
 bool all_nccls_own(std::span<const TunerRule> rules, int64_t ranks, int64_t nodes) {
   const auto of_it = [&](const TunerRule& rule) { return fits(rule, ranks, nodes); };
-  return std::any_of(rules.begin(), rules.end(), of_it) &&
-         std::none_of(rules.begin(), rules.end(), [&](const TunerRule& rule) { return rule.algorithm >= 0 && of_it(rule); });
+  return std::ranges::any_of(rules, of_it) && rules_for(rules, ranks, nodes).empty();
 }
 
-std::vector<TunerRule> gyres_rules(std::span<const TunerRule> rules, int64_t ranks, int64_t nodes) {
+std::vector<TunerRule> rules_beside(std::span<const TunerRule> rules, int64_t ranks, int64_t nodes) {
   std::vector<TunerRule> own;
-  std::copy_if(rules.begin(), rules.end(), std::back_inserter(own), [&](const TunerRule& rule) {
-    return rule.algorithm == TunerRule::gyres && rule.nodes == nodes && fits(rule, ranks, nodes);
-  });
+  std::ranges::copy_if(rules, std::back_inserter(own),
+                       [&](const TunerRule& rule) { return rule.gyre_beside && rule.nodes == nodes && fits(rule, ranks, nodes); });
   return own;
 }
 

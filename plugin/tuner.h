@@ -47,7 +47,7 @@ class Tuner {
 bool all_nccls_own(std::span<const TunerRule> rules, int64_t ranks, int64_t nodes);
 /// Those by which a profile gives a communicator's calls to gyre; rising, of each collective. Only a job of as many nodes: what was faster
 /// on two need not be on more, and what NCCL chooses is never far from its best.
-std::vector<TunerRule> gyres_rules(std::span<const TunerRule> rules, int64_t ranks, int64_t nodes);
+std::vector<TunerRule> rules_beside(std::span<const TunerRule> rules, int64_t ranks, int64_t nodes);
 /// Why none of a profile's rules are for a communicator.
 std::string why_none(std::span<const TunerRule> rules, int64_t ranks, int64_t nodes);
 

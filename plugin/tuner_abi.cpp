@@ -19,7 +19,7 @@ namespace {
 constexpr const char* tuner_name = "gyre";
 
 void log_rules(const std::string& file, std::span<const TunerRule> rules, size_t own, int64_t ranks, int64_t nodes) {
-  const auto all = std::ranges::count_if(rules, [](const TunerRule& rule) { return rule.algorithm >= 0; });
+  const auto all = std::ranges::count_if(rules, &TunerRule::has_algorithm);
   const bool profile = !rules.empty() && rules.front().ranks_per_node != TunerRule::any;
   if (file.empty())
     log::info("tuner: no GYRE_TUNER_FILE, all choices are NCCL's");

@@ -29,44 +29,43 @@ std::string right_choice(std::string_view wrong) {
     for (const std::string_view protocol : tuner_protocols) all.push_back(fmt::format("{}/{}", algorithm, protocol));
   const std::string_view near = nearest(wrong.substr(0, 40), std::vector<std::string_view>(all.begin(), all.end()));
   return fmt::format("must be one of {}, a slash, and one of {}, or {} for its own choice, or {} for gyre beside it{}",
-                     fmt::join(tuner_algorithms, ", "), fmt::join(tuner_protocols, ", "), tuner_nccls_own, tuner_gyres,
+                     fmt::join(tuner_algorithms, ", "), fmt::join(tuner_protocols, ", "), tuner_nccls_own, gyre_beside,
                      near.empty() ? "" : fmt::format("; perhaps {}", near));
 }
 
-/// A collective's choice number i, as a rule of its first size and of what is chosen; NCCL's own and gyre have no algorithm.
-Result<TunerRule> profile_choice(const JsonObject& choices, const std::string& collective, size_t i) {
+/// A collective's choice number i, as a rule from its first size on; `rule` says for which job. NCCL's own and gyre have no algorithm.
+Result<TunerRule> profile_choice(const JsonObject& choices, const std::string& collective, size_t i, TunerRule rule) {
   const auto& given = choices.value()[collective][i];
   if (!given.is_array() || given.size() != 2 || !given[0].is_number_unsigned() || !given[1].is_string())
     return choices.wrong(collective, i, "must be [a whole number of bytes, \"algorithm/protocol\"]");
   const auto word = given[1].get<std::string>();
   const size_t slash = std::min(word.find('/'), word.size());
-  TunerRule rule;
   rule.least_bytes = given[0].get<uint64_t>();
-  rule.algorithm = rule.protocol = word == tuner_gyres ? TunerRule::gyres : TunerRule::nccls_own;
-  if (word == tuner_nccls_own || word == tuner_gyres) return rule;
+  rule.most_bytes = std::numeric_limits<uint64_t>::max();
+  rule.algorithm = rule.protocol = TunerRule::nccls_own;
+  rule.gyre_beside = word == gyre_beside;
+  if (word == tuner_nccls_own || rule.gyre_beside) return rule;
   rule.algorithm = number_of(tuner_algorithms, word.substr(0, slash));
   rule.protocol = slash == word.size() ? -1 : number_of(tuner_protocols, word.substr(slash + 1));
   if (rule.algorithm < 0 || rule.protocol < 0) return choices.wrong(collective, i, right_choice(word));
   return rule;
 }
 
+/// NCCL's own choice is what it does without a rule.
+bool is_rule(const TunerRule& choice) { return choice.has_algorithm() || choice.gyre_beside; }
+
 /// Adds a collective's choices; `rule` says for which job.
-Status add_choices(const JsonObject& choices, const std::string& collective, TunerRule rule, std::vector<TunerRule>& rules) {
+Status add_choices(const JsonObject& choices, const std::string& collective, const TunerRule& rule, std::vector<TunerRule>& rules) {
   const auto& list = choices.value()[collective];
   if (!list.is_array() || list.empty()) return choices.wrong(collective, "must be a list of choices");
   TunerRule before;
   for (size_t i = 0; i < list.size(); ++i) {
-    const TunerRule own = GYRE_TRY(profile_choice(choices, collective, i));
+    const TunerRule own = GYRE_TRY(profile_choice(choices, collective, i, rule));
     if (i == 0 && own.least_bytes != 0) return choices.wrong(collective, i, "must begin at 0 bytes: it is the first");
     if (i > 0 && own.least_bytes <= before.least_bytes) return choices.wrong(collective, i, "must begin after the one before it");
-    if (i > 0 && before.algorithm != TunerRule::nccls_own) rules.back().most_bytes = own.least_bytes - 1;
+    if (i > 0 && is_rule(before)) rules.back().most_bytes = own.least_bytes - 1;
     before = own;
-    if (own.algorithm == TunerRule::nccls_own) continue;
-    rule.least_bytes = own.least_bytes;
-    rule.most_bytes = std::numeric_limits<uint64_t>::max();
-    rule.algorithm = own.algorithm;
-    rule.protocol = own.protocol;
-    rules.push_back(rule);
+    if (is_rule(own)) rules.push_back(own);
   }
   return {};
 }

@@ -18,15 +18,17 @@ namespace gyre::plugin {
 struct TunerRule {
   static constexpr int64_t any = -1;
   static constexpr int nccls_own = -1;
-  static constexpr int gyres = -2;
 
   ncclFunc_t collective = 0;
   uint64_t least_bytes = 0, most_bytes = 0;
-  int algorithm = 0, protocol = 0;  ///< of a profile's also gyres, and nccls_own, where its job has nothing else
+  int algorithm = 0, protocol = 0;  ///< of a profile's also nccls_own, where gyre is beside or its job has nothing else
   int channels = 0;                 ///< 0: NCCL's own number
   int64_t nodes = any, ranks = any, operations = any, registered = any;
   int64_t most_nodes = any;      ///< `nodes` is the least of a range up to here; any: it is the number
   int64_t ranks_per_node = any;  ///< as many on each
+  bool gyre_beside = false;      ///< gyre runs such calls, where it is beside NCCL; `algorithm` is what NCCL runs where it is not
+
+  bool has_algorithm() const { return algorithm != nccls_own; }
 };
 
 /// The rules of a text; `file` is its name, for errors.

@@ -14,7 +14,7 @@ inline constexpr std::array<std::string_view, NCCL_NUM_PROTOCOLS> tuner_protocol
 /// In place of an algorithm and protocol: NCCL's own choice.
 inline constexpr std::string_view tuner_nccls_own = "nccl";
 /// And that gyre runs the call, where it is beside NCCL (plugin/nccl/wrap_rules.h); where it is not, NCCL chooses.
-inline constexpr std::string_view tuner_gyres = "gyre";
+inline constexpr std::string_view gyre_beside = "gyre";
 
 /// What NCCL 2.28 has for a collective, on a machine with everything: NVLink SHARP, and a network that reduces.
 constexpr bool nccl_has(ncclFunc_t collective, int algorithm, int protocol) {

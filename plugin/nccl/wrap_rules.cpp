@@ -20,8 +20,6 @@ constexpr std::string_view not_the_profiles = "the profile leaves it to NCCL";
 
 auto& sizes_of(auto& rules, Collective collective) { return rules.taken[static_cast<size_t>(collective)]; }
 
-bool is_gyres(const TunerRule& rule) { return rule.algorithm == TunerRule::gyres; }
-
 /// NCCL tells its tuner the larger of a rank's input and output: so many blocks of count times element.
 uint64_t tuner_blocks(Collective collective, int ranks) {
   const engine::Extent byte = engine::extent({collective, 1, DataType::uint8, ReduceOp::sum, 0, 0}, 0, ranks);
@@ -38,7 +36,7 @@ std::string said_of_profile(const Config& config) {
   const TunerFile& file = file_that_decides(config);
   if (file.hash == 0) return "no profile";
   if (!file.rules) return printable(fmt::format("no profile: {}", file.rules.error().what), most_said);
-  if (std::ranges::none_of(*file.rules, is_gyres)) return "a file that gives gyre nothing";
+  if (std::ranges::none_of(*file.rules, &TunerRule::gyre_beside)) return "a file that gives gyre nothing";
   return fmt::format("a file with the hash {:016x}", file.hash);
 }
 
@@ -84,7 +82,7 @@ Rules Rules::of(const Config& config) {
   }
   const auto& given = file_that_decides(config).rules;
   if (!given) return rules;
-  std::copy_if(given->begin(), given->end(), std::back_inserter(rules.jobs), [](const TunerRule& rule) { return is_gyres(rule); });
+  std::ranges::copy_if(*given, std::back_inserter(rules.jobs), &TunerRule::gyre_beside);
   rules.by_profile = !rules.jobs.empty();
   return rules;
 }
@@ -92,7 +90,7 @@ Rules Rules::of(const Config& config) {
 Rules Rules::in_job(int ranks, int nodes) const {
   Rules own = *this;
   own.jobs.clear();
-  for (const TunerRule& rule : gyres_rules(jobs, ranks, nodes)) {
+  for (const TunerRule& rule : rules_beside(jobs, ranks, nodes)) {
     const auto collective = collective_named(tuner_collectives.at(static_cast<size_t>(rule.collective)));
     const uint64_t blocks = tuner_blocks(*collective, ranks);
     const size_t least = rule.least_bytes / blocks + (rule.least_bytes % blocks == 0 ? 0 : 1);

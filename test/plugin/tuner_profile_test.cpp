@@ -101,7 +101,7 @@ TEST_CASE("a choice of a profile's may be gyre, which the tuner leaves to NCCL")
   CHECK(all_nccls_own(rules, 4, 1));
   const auto of = [&](int64_t ranks, int64_t nodes) {
     std::string all;
-    for (const TunerRule& rule : gyres_rules(rules, ranks, nodes))
+    for (const TunerRule& rule : rules_beside(rules, ranks, nodes))
       all +=
           fmt::format("{}:{}-{} ", rule.collective, rule.least_bytes, rule.most_bytes == UINT64_MAX ? "" : std::to_string(rule.most_bytes));
     return all;

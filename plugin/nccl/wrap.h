@@ -1,5 +1,5 @@
 // NCCL's interface where there is a real NCCL: its communicators, its calls, and gyre before those that it may take
-// over (wrap_rules.h).
+// over (wrap_offer.h, wrap_rules.h).
 #pragma once
 #include "base/config.h"
 #include "plugin/nccl/table.h"

@@ -37,7 +37,7 @@ const char* const not_blocking = "it does not block, which gyre does not do besi
 
 /// Of ranks that each bring the unique id.
 std::vector<Birth> birth(ncclComm_t* made, int ranks, int rank, const ncclUniqueId& id, const ncclConfig_t* given) {
-  const bool asked = wrap::rules().any() || has_meeting(id);
+  const bool asked = wrap::offer().any() || has_meeting(id);
   if (made == nullptr || ranks < 2 || rank < 0 || rank >= ranks || !asked) {
     close_added_door(id);
     return {};
@@ -57,7 +57,7 @@ std::vector<Birth> birth(ncclComm_t* made, int ranks, int rank, const ncclUnique
 
 /// Of ranks that are all of this process.
 std::vector<Birth> births(ncclComm_t* comms, int ranks) {
-  if (!wrap::rules().any() || comms == nullptr || ranks < 2) return {};
+  if (!wrap::offer().any() || comms == nullptr || ranks < 2) return {};
   auto door = transport::open_door();
   if (!door) return {};
   const auto shared = std::make_shared<transport::Door>(*std::move(door));

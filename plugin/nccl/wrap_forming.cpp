@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "plugin/nccl/copies.h"
+#include "plugin/nccl/wrap_ballot.h"
 #include "plugin/nccl/wrap_job.h"
 #include "plugin/nccl/wrap_real.h"
 #include "transport/transport.h"
@@ -172,7 +173,7 @@ Result<Parts> meet(const Meeting& at, const ncclComm_t* made) {
   const bool on_gpu = cuda::present() && *config().device != "host";
   const auto ballots = GYRE_TRY(job->all_gather(ballot(config(), on_gpu, loaded_nccls().size())));
   if (auto why = objection(ballots); !why.empty()) return Error{Code::invalid_usage, why};
-  if (!rules().any())
+  if (!offer().any())
     return Error{Code::invalid_usage, "no rank has GYRE_COLLECTIVES that sizes leave any calls of, nor a profile for gyre"};
   Rules own = GYRE_TRY(rules_among(*job));
   if (!own.any()) return Parts();

@@ -257,7 +257,7 @@ ncclResult_t noted(ncclResult_t result) {
 
 // A rank that takes nothing over only says so, for which nothing here waits.
 ncclResult_t formed(ncclResult_t by_nccl, std::vector<Birth> births) {
-  if (!rules().any()) {
+  if (!offer().any()) {
     if (births.empty() || by_nccl != ncclSuccess) return by_nccl;
     try {
       std::thread([births = std::move(births)] { form(births, ncclSuccess); }).detach();

@@ -8,7 +8,7 @@ namespace {
 struct Setting {
   Table real;
   Config config;
-  Rules rules;
+  Offer offer;
 };
 
 // Never destroyed: threads may call while the process ends.
@@ -21,9 +21,9 @@ std::optional<Setting>& setting() {
 
 thread_local int Inside::depth = 0;
 
-void set_up(const Table& real, const Config& config) { setting() = Setting{real, config, Rules::of(config)}; }
+void set_up(const Table& real, const Config& config) { setting() = Setting{real, config, Offer::of(config)}; }
 const Table& real() { return setting()->real; }
 const Config& config() { return setting()->config; }
-const Rules& rules() { return setting()->rules; }
+const Offer& offer() { return setting()->offer; }
 
 }  // namespace gyre::plugin::nccl::wrap

@@ -2,7 +2,7 @@
 // such calls are known by their thread, and go straight on.
 #pragma once
 #include "plugin/nccl/table.h"
-#include "plugin/nccl/wrap_rules.h"
+#include "plugin/nccl/wrap_offer.h"
 
 namespace gyre::plugin::nccl::wrap {
 
@@ -10,8 +10,8 @@ namespace gyre::plugin::nccl::wrap {
 void set_up(const Table& real, const Config&);
 const Table& real();
 const Config& config();
-/// Of all communicators; what each has may be less (wrap_job.h).
-const Rules& rules();
+/// What each communicator has of it, wrap_job.h says.
+const Offer& offer();
 
 /// While there is one the thread is inside of NCCL.
 class Inside {

@@ -74,7 +74,7 @@ Table wrapped_table(const Table& real, const Config& given) {
   if (config.timeout.origin == "default") config.timeout.value = vote_limit_s;
   set_up(real, config);
   Table table = real;
-  if (rules().any())
+  if (offer().any())
     wrap_all(table);
   else
     wrap_making(table);

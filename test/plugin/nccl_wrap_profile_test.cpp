@@ -4,11 +4,12 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "plugin/nccl/wrap_rules.h"
+#include "plugin/nccl/wrap_offer.h"
 #include "test/catch.h"
 #include "test/plugin/nccl_beside_fake.h"
 
 using namespace gyre;
+using plugin::nccl::wrap::Offer;
 using plugin::nccl::wrap::Rules;
 using plugin::nccl::wrap::why_no_profile;
 using test::BesideFake;
@@ -53,10 +54,11 @@ TEST_CASE("wrap by a profile: taken is what its job gives gyre, by the sizes tha
   const std::string file =
       profile_with(job_of(3, 2, R"("all_reduce":[[0,"ring/ll"],[100,"gyre"],[200,"nccl"],[300,"gyre"]],"broadcast":[[0,"gyre"],[8,"nccl"]],
                       "all_gather":[[0,"nccl"],[100,"gyre"],[1000,"nccl"]],"reduce_scatter":[[0,"gyre"]],"reduce":[[0,"nccl"]])"));
-  const Rules all = Rules::of(test::configured({file}));
+  const Offer all = Offer::of(test::configured({file}));
   CHECK(all.any());
-  CHECK(all.by_profile);
+  CHECK_FALSE(all.profile.empty());
   const Rules rules = all.in_job(6, 2);
+  CHECK(rules.by_profile);
   CHECK(rules.collectives() == "all_reduce,reduce_scatter,all_gather,broadcast");
   for (const size_t taken : {100u, 199u, 300u, 1u << 30}) CHECK(why(rules, Collective::all_reduce, taken, 6).empty());
   for (const size_t others : {1u, 99u, 200u, 299u}) CHECK(why(rules, Collective::all_reduce, others, 6) == left);
@@ -74,7 +76,7 @@ TEST_CASE("wrap by a profile: taken is what its job gives gyre, by the sizes tha
 TEST_CASE("wrap by a profile: options of sizes limit it, GYRE_COLLECTIVES stands in its place, and examples are of its ranges") {
   const std::string file = profile_with(job_of(2, 1, R"("all_reduce":[[0,"gyre"],[64,"nccl"],[512,"gyre"],[4096,"nccl"]],
                                                         "all_gather":[[0,"nccl"],[800,"gyre"]])"));
-  const Rules rules = Rules::of(test::configured({file, "GYRE_MIN_BYTES=32", "GYRE_MAX_BYTES=1K"})).in_job(2, 1);
+  const Rules rules = Offer::of(test::configured({file, "GYRE_MIN_BYTES=32", "GYRE_MAX_BYTES=1K"})).in_job(2, 1);
   CHECK(why(rules, Collective::all_reduce, 31, 2) == "it is smaller than GYRE_MIN_BYTES");
   CHECK(why(rules, Collective::all_reduce, 1025, 2) == "it is larger than GYRE_MAX_BYTES");
   for (const size_t taken : {32u, 63u, 512u, 1024u}) CHECK(why(rules, Collective::all_reduce, taken, 2).empty());
@@ -82,10 +84,10 @@ TEST_CASE("wrap by a profile: options of sizes limit it, GYRE_COLLECTIVES stands
   for (const auto& call : rules.examples(2)) examples += fmt::format("{}:{} ", name(call.collective), call.count);
   CHECK(examples == "all_reduce:8 all_reduce:15 all_reduce:128 all_reduce:256 all_gather:100 all_gather:256 ");
   const std::string vast = profile_with(job_of(2, 1, R"("reduce":[[0,"gyre"],[18446744073709551615,"nccl"]])"));
-  CHECK(Rules::of(test::configured({vast})).in_job(2, 1).examples(2).size() == 1);
-  CHECK_FALSE(Rules::of(test::configured({file, "GYRE_MIN_BYTES=2", "GYRE_MAX_BYTES=1"})).any());
-  CHECK_FALSE(Rules::of(test::configured({file, "GYRE_MAX_BYTES=8"})).in_job(3, 3).any());
-  const Rules named = Rules::of(test::configured({file, "GYRE_COLLECTIVES=broadcast"})).in_job(3, 3);
+  CHECK(Offer::of(test::configured({vast})).in_job(2, 1).examples(2).size() == 1);
+  CHECK_FALSE(Offer::of(test::configured({file, "GYRE_MIN_BYTES=2", "GYRE_MAX_BYTES=1"})).any());
+  CHECK_FALSE(Offer::of(test::configured({file, "GYRE_MAX_BYTES=8"})).in_job(3, 3).any());
+  const Rules named = Offer::of(test::configured({file, "GYRE_COLLECTIVES=broadcast"})).in_job(3, 3);
   CHECK_FALSE(named.by_profile);
   CHECK(why(named, Collective::broadcast, 1, 3).empty());
   CHECK(why(named, Collective::all_reduce, 512, 3) == "GYRE_COLLECTIVES does not have it");
@@ -94,7 +96,7 @@ TEST_CASE("wrap by a profile: options of sizes limit it, GYRE_COLLECTIVES stands
 TEST_CASE("wrap by a profile: a file that can't be used gives gyre nothing and says why, rules and other profiles say nothing") {
   const auto warning = [](const std::string& file) {
     const Config config = test::configured({file});
-    CHECK_FALSE(Rules::of(config).any());
+    CHECK_FALSE(Offer::of(config).any());
     CHECK(why_no_profile(test::configured({file, "GYRE_COLLECTIVES=reduce"})).empty());
     return why_no_profile(config);
   };

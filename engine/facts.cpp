@@ -7,6 +7,7 @@
 #include <bit>
 #include <climits>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/sysfs.h"
@@ -68,6 +69,21 @@ std::string own_host(const Config& config) {
   return (*config.hostid).empty() ? transport::host_identity(transport::Environment::of_process()) : *config.hostid;
 }
 
+std::vector<schedule::RankOrder> ranks_on_hosts(const std::vector<std::string>& hosts) {
+  std::map<std::string_view, size_t> known;
+  std::vector<schedule::RankOrder> on;
+  for (size_t rank = 0; rank < hosts.size(); ++rank) {
+    const auto [host, is_new] = known.emplace(hosts[rank], on.size());
+    if (is_new) on.emplace_back();
+    on[host->second].push_back(static_cast<Rank>(rank));
+  }
+  return on;
+}
+
+bool are_alike(const std::vector<schedule::RankOrder>& on_hosts) {
+  return std::ranges::all_of(on_hosts, [&](const auto& ranks) { return ranks.size() == on_hosts[0].size(); });
+}
+
 Result<std::vector<Facts>> exchange_facts(transport::Bootstrap& bootstrap, const Config& config, const std::optional<topo::GpuRow>& gpu) {
   const auto constants = topo::digest(*config.constants);
   if (!constants) {
@@ -115,17 +131,11 @@ Result<std::vector<Facts>> exchange_facts(transport::Bootstrap& bootstrap, const
 }
 
 Placed placed(const std::vector<Facts>& all, const topo::ChannelOrders& channels) {
-  std::vector<std::string_view> hosts;  // in the order of their first ranks
-  std::vector<schedule::RankOrder> on;
-  for (Rank rank = 0; rank < static_cast<Rank>(all.size()); ++rank) {
-    const std::string_view host = all[static_cast<size_t>(rank)].host;
-    const auto known = std::find(hosts.begin(), hosts.end(), host) - hosts.begin();
-    if (known == std::ssize(hosts)) hosts.push_back(host), on.emplace_back();
-    on[static_cast<size_t>(known)].push_back(rank);
-  }
+  std::vector<std::string> hosts(all.size());
+  std::ranges::transform(all, hosts.begin(), &Facts::host);
+  auto on = ranks_on_hosts(hosts);
   Placed out;
-  if (std::ranges::all_of(on, [&](const auto& ranks) { return ranks.size() == on[0].size(); }))
-    out.hosts = {static_cast<int>(on[0].size()), static_cast<int>(on.size())};
+  if (are_alike(on)) out.hosts = {static_cast<int>(on[0].size()), static_cast<int>(on.size())};
   const auto numa = [&](Rank rank) { return all[static_cast<size_t>(rank)].numa; };
   for (auto& ranks : on) {
     const bool bound = std::ranges::all_of(ranks, [&](Rank rank) { return numa(rank) >= 0; });

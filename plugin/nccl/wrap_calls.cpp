@@ -7,6 +7,7 @@
 #include "plugin/nccl/cuda_driver.h"
 #include "plugin/nccl/wrap.h"
 #include "plugin/nccl/wrap_gpu.h"
+#include "plugin/nccl/wrap_group.h"
 #include "plugin/nccl/wrap_real.h"
 
 namespace gyre::plugin::nccl {

@@ -12,7 +12,8 @@
 #include "plugin/nccl/config.h"
 #include "plugin/nccl/missing.h"
 #include "plugin/nccl/wrap.h"
-#include "plugin/nccl/wrap_group.h"
+#include "plugin/nccl/wrap_issue.h"
+#include "plugin/nccl/wrap_made.h"
 #include "plugin/nccl/wrap_real.h"
 #include "transport/control.h"
 

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "plugin/nccl/wrap_group.h"
+#include "plugin/nccl/wrap_issue.h"
 
 namespace gyre::plugin::nccl::wrap {
 

@@ -1,0 +1,54 @@
+#include "plugin/nccl/wrap_made.h"
+
+#include <algorithm>
+#include <iterator>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "base/log.h"
+#include "plugin/nccl/wrap_open_group.h"
+#include "plugin/nccl/wrap_real.h"
+
+namespace gyre::plugin::nccl::wrap {
+namespace {
+
+void remember(ToCome::Window one) {
+  one.window.window = *one.made;
+  if (one.window.window != nullptr) one.comm->windows.push_back(one.window);
+}
+
+}  // namespace
+
+// A rank that takes nothing over only says so, for which nothing here waits.
+ncclResult_t formed(ncclResult_t by_nccl, std::vector<Birth> births) {
+  if (!offer().any()) {
+    if (births.empty() || by_nccl != ncclSuccess) return by_nccl;
+    try {
+      std::thread([births = std::move(births)] { form(births, ncclSuccess); }).detach();
+    } catch (const std::system_error& error) {  // this rank stays away, and the others learn of it
+      log::warn("no thread to say that NCCL runs all calls: {}", error.what());
+    }
+    return by_nccl;
+  }
+  if (open_group().depth == 0) {
+    form(births, by_nccl);
+    return by_nccl;
+  }
+  std::move(births.begin(), births.end(), std::back_inserter(open_group().to_come.births));
+  return by_nccl;
+}
+
+void registered(const std::shared_ptr<Beside>& comm, const void* memory, size_t bytes, const ncclWindow_t* made) {
+  if (comm == nullptr) return;
+  const ToCome::Window one{comm, {nullptr, static_cast<const std::byte*>(memory), bytes}, made};
+  if (open_group().depth == 0) return remember(one);
+  open_group().to_come.windows.push_back(one);
+}
+
+void make(const ToCome& ended, ncclResult_t by_nccl) {
+  form(ended.births, by_nccl);
+  if (by_nccl == ncclSuccess) std::for_each(ended.windows.begin(), ended.windows.end(), remember);
+}
+
+}  // namespace gyre::plugin::nccl::wrap

@@ -16,9 +16,10 @@ constexpr size_t most_bytes = 1 << 20;  // of a file: some 30000 rules
 constexpr uint64_t unreadable = 1;
 
 TunerFile read(const std::string& path) {
+  const std::string said = "GYRE_TUNER_FILE=" + path;  // by errors
   const auto text = read_file(path, most_bytes);
-  if (!text) return {Error{Code::invalid_argument, fmt::format("GYRE_TUNER_FILE={}: {}", path, text.error().what)}, unreadable};
-  return {is_tuner_profile(*text) ? parse_tuner_profile(*text, path) : parse_tuner_rules(*text, path), fnv1a(*text)};
+  if (!text) return {Error{Code::invalid_argument, fmt::format("{}: {}", said, text.error().what)}, unreadable};
+  return {is_tuner_profile(*text) ? parse_tuner_profile(*text, said) : parse_tuner_rules(*text, said), fnv1a(*text)};
 }
 
 }  // namespace

@@ -222,7 +222,7 @@ TEST_CASE("a file with an error, or an option, ends a tuner's init with a line t
     CHECK(ncclTunerPlugin_v4.init(8, 2, keep_line, &context) == ncclInvalidArgument);
     CHECK(context == nullptr);
     CHECK(logged().back().level == NCCL_LOG_WARN);
-    CHECK(logged().back().text.starts_with("NET/gyre: tuner init: " + file.path + ":1:23: protocol is \"lol\""));
+    CHECK(logged().back().text.starts_with("NET/gyre: tuner init: GYRE_TUNER_FILE=" + file.path + ":1:23: protocol is \"lol\""));
     CHECK(ncclTunerPlugin_v1.init(8, 2, keep_line) == ncclInvalidArgument);
   }
   CHECK(ncclTunerPlugin_v4.init(8, 2, keep_line, nullptr) == ncclInvalidArgument);
@@ -261,7 +261,8 @@ TEST_CASE("a profile is asked like rules, and init says which of it are a commun
   CHECK(ncclTunerPlugin_v6.finalize(context) == ncclSuccess);
   const WrittenRules stale(profile("0.0.1"));
   CHECK(init(16, 2) == ncclInvalidArgument);
-  CHECK(logged().back().text.starts_with("NET/gyre: tuner init: " + stale.path + ": nccl.version = \"0.0.1\": made by another gyre"));
+  CHECK(logged().back().text.starts_with("NET/gyre: tuner init: GYRE_TUNER_FILE=" + stale.path +
+                                         ": nccl.version = \"0.0.1\": made by another gyre"));
 }
 
 TEST_CASE("a profile's job in which nothing beats NCCL's own choice is told from one that is not there") {

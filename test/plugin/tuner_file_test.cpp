@@ -39,6 +39,18 @@ TEST_CASE("a file of rules is read once in a process, and one that can't be read
   }
 }
 
+TEST_CASE("what is wrong in a file is said with the option that names it") {
+  const Folder folder;
+  for (const auto& [name, text, where] : {std::tuple{"rules.csv", "\nallreduce,0,8,rng,ll,-1,-1,-1\n", ":2:15: algorithm is \"rng\""},
+                                          {"profile.json", R"({"nccl":{"version":7}})", ": nccl.version = 7: must be a text"}}) {
+    std::ofstream(folder / name) << text;
+    const auto& wrong = tuner_file(folder / name);
+    REQUIRE_FALSE(wrong.rules);
+    INFO(wrong.rules.error().what);
+    CHECK(wrong.rules.error().what.starts_with("GYRE_TUNER_FILE=" + (folder / name) + where));
+  }
+}
+
 TEST_CASE("a file that begins with a brace is a profile, with all else that may stand in it, and its bytes are what peers compare") {
   const Folder folder;
   const auto written = [&](const std::string& name, const std::string& text) {
@@ -53,6 +65,6 @@ TEST_CASE("a file that begins with a brace is a profile, with all else that may 
   CHECK(file.hash == fnv1a(profile));
   const auto& wrong = tuner_file(written("wrong.json", "{"));
   REQUIRE_FALSE(wrong.rules);
-  CHECK(wrong.rules.error().what == (folder / "wrong.json") + ": is not JSON: line 1, column 2");
+  CHECK(wrong.rules.error().what == "GYRE_TUNER_FILE=" + (folder / "wrong.json") + ": is not JSON: line 1, column 2");
   CHECK(wrong.hash == fnv1a("{"));
 }

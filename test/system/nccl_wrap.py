@@ -166,6 +166,7 @@ def a_file_that_gives_gyre_nothing_is_no_failure():
         for process in all_right(run("plain", *[by(file, host) for host in "aabb"])):
             check(calls_by_nccl(process, "large") == ["ncclAllReduce"], f"{process.out} {process.err}")
             check(warned in process.err and process.err.count("\n") == (1 if warned else 0), f"not one warning of '{warned}': {process.err}")
+            check(not warned or f"GYRE_TUNER_FILE={file}: " in process.err, f"'{file}' is not named: {process.err}")
 
 
 def ranks_of_one_process():

@@ -96,7 +96,7 @@ struct Config {
   Word collectives{
       "GYRE_COLLECTIVES",
       "",
-      "Collectives that gyre may take over from NCCL, under libgyre-nccl.so, with commas; default: what a profile gives it, else none.",
+      "Collectives, with commas, that gyre takes over from NCCL under libgyre-nccl.so; empty: none; default: what a profile gives it.",
       {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "alltoall", "gather", "scatter"},
       {},
       {},

@@ -47,13 +47,18 @@ std::string difference(size_t rank, std::string_view own, std::string_view first
   return fmt::format("rank {} has {}, rank 0 has {}", rank, *here, *there);
 }
 
+std::string said_of_collectives(const Config& config) {
+  if (config.collectives.origin == "default") return "no GYRE_COLLECTIVES";
+  return "GYRE_COLLECTIVES=" + Offer::of(config).by_options.collectives();
+}
+
 }  // namespace
 
 // The copies come first, since with several a rank's options do not count.
 std::string ballot(const Config& config, bool buffers_on_gpu, size_t nccls) {
   const std::string_view copies = nccls > 1 ? several_nccls : "one NCCL";
-  return fmt::format("gyre {}\n{}\nGYRE_COLLECTIVES={}\n{}\nGYRE_MIN_BYTES={}\nGYRE_MAX_BYTES={}\nbuffers in {}", version, copies,
-                     Offer::of(config).by_options.collectives(), said_of_profile(config), *config.min_bytes, *config.max_bytes,
+  return fmt::format("gyre {}\n{}\n{}\n{}\nGYRE_MIN_BYTES={}\nGYRE_MAX_BYTES={}\nbuffers in {}", version, copies,
+                     said_of_collectives(config), said_of_profile(config), *config.min_bytes, *config.max_bytes,
                      buffers_on_gpu ? "a GPU's memory" : "host memory");
 }
 

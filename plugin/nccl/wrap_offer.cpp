@@ -36,7 +36,7 @@ Rules::Sizes sizes_in(const TunerRule& rule, uint64_t blocks) {
 }  // namespace
 
 const TunerFile& file_that_decides(const Config& config) {
-  return tuner_file(config.collectives.value.empty() ? *config.tuner_file : std::string());
+  return tuner_file(config.collectives.origin == "default" ? *config.tuner_file : std::string());
 }
 
 std::string why_no_profile(const Config& config) {

@@ -1,5 +1,5 @@
-// What this process would have gyre take over from NCCL: the collectives that GYRE_COLLECTIVES names, or else what a profile gives gyre
-// (GYRE_TUNER_FILE, plugin/tuner_profile.h). Ranks that offer other things take over nothing.
+// What this process would have gyre take over from NCCL: the collectives that GYRE_COLLECTIVES names, which may be none, or where that is
+// not set what a profile gives gyre (GYRE_TUNER_FILE, plugin/tuner_profile.h). Ranks that offer other things take over nothing.
 #pragma once
 #include <span>
 #include <string>
@@ -21,7 +21,7 @@ struct Offer {
   Rules in_job(int ranks, int nodes) const;
 };
 
-/// GYRE_TUNER_FILE's, or none where GYRE_COLLECTIVES decides.
+/// GYRE_TUNER_FILE's, or none where GYRE_COLLECTIVES is set.
 const TunerFile& file_that_decides(const Config&);
 /// Why that can't be used; empty: it can, or there is none.
 std::string why_no_profile(const Config&);

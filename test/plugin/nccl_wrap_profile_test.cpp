@@ -91,13 +91,15 @@ TEST_CASE("wrap by a profile: options of sizes limit it, GYRE_COLLECTIVES stands
   CHECK_FALSE(named.by_profile);
   CHECK(why(named, Collective::broadcast, 1, 3).empty());
   CHECK(why(named, Collective::all_reduce, 512, 3) == "GYRE_COLLECTIVES does not have it");
+  CHECK_FALSE(Offer::of(test::configured({file, "GYRE_COLLECTIVES="})).any());
 }
 
 TEST_CASE("wrap by a profile: a file that can't be used gives gyre nothing and says why, rules and other profiles say nothing") {
   const auto warning = [](const std::string& file) {
     const Config config = test::configured({file});
     CHECK_FALSE(Offer::of(config).any());
-    CHECK(why_no_profile(test::configured({file, "GYRE_COLLECTIVES=reduce"})).empty());
+    for (const char* decides : {"GYRE_COLLECTIVES=reduce", "GYRE_COLLECTIVES="})
+      CHECK(why_no_profile(test::configured({file, decides})).empty());
     return why_no_profile(config);
   };
   CHECK(warning("GYRE_TUNER_FILE=/nowhere") == "GYRE_TUNER_FILE=/nowhere: No such file or directory");

@@ -16,12 +16,13 @@ FILES = tempfile.TemporaryDirectory()
 
 
 def run(story, *ranks, **env):
-    """A dictionary for each rank: what differs from OURS; None: it runs without gyre."""
+    """A dictionary for each rank: what differs from OURS, of which None is not set; None: it runs without gyre."""
     with tempfile.TemporaryDirectory() as folder:
         (pathlib.Path(folder) / "libnccl.so.2").symlink_to(FAKE)
         shutil.copy(FAKE, pathlib.Path(folder) / "libnccl-second.so")
         common = {"LD_LIBRARY_PATH": folder, "TEST_FAKE_FOLDER": folder, **env}
-        started = [Process([perf(), story, rank, len(ranks), pathlib.Path(folder) / "id"], common if own is None else {**common, **OURS, **own})
+        started = [Process([perf(), story, rank, len(ranks), pathlib.Path(folder) / "id"],
+                           common if own is None else {name: value for name, value in {**common, **OURS, **own}.items() if value is not None})
                    for rank, own in enumerate(ranks)]
         for process in started:
             process.wait()
@@ -68,7 +69,7 @@ def gyre_takes_what_it_may_and_nccl_the_rest():
 
 
 def by_default_nccl_runs_everything():
-    for process in all_right(run("plain", {"GYRE_COLLECTIVES": ""}, {"GYRE_COLLECTIVES": ""})):
+    for process in all_right(run("plain", {"GYRE_COLLECTIVES": None}, {"GYRE_COLLECTIVES": None})):
         check(calls_by_nccl(process, "large") == ["ncclAllReduce"] and process.err == "", f"{process.out} {process.err}")
 
 
@@ -76,7 +77,7 @@ def nccl_alone(why, *ranks, slower_than=0.0, by="plain", **env):
     """On all ranks, with a word why on those that have gyre; the rank that is to blame is among them where its options are."""
     for rank, process in enumerate(all_right(run(by, *ranks, **env))):
         check(calls_by_nccl(process, "large") == ["ncclAllReduce"], f"rank {rank}: {process.out} {process.err}")
-        with_gyre = ranks[rank] is not None and ranks[rank].get("GYRE_COLLECTIVES") != ""
+        with_gyre = ranks[rank] is not None and ranks[rank].get("GYRE_COLLECTIVES", "all_reduce")
         check(not with_gyre or (why in process.err and "NCCL runs all calls" in process.err), f"rank {rank} does not say '{why}': {process.err}")
         check(process.seconds < slower_than + 5, f"rank {rank} took {process.seconds} s")
 
@@ -92,6 +93,7 @@ def where_the_maker_of_the_id_has_no_gyre_nobody_waits():
 def ranks_that_differ_leave_all_to_nccl():
     nccl_alone("rank 1 has GYRE_MIN_BYTES=16, rank 0 has GYRE_MIN_BYTES=0", {}, {"GYRE_MIN_BYTES": "16"}, {})
     nccl_alone("rank 1 has GYRE_COLLECTIVES=none, rank 0 has GYRE_COLLECTIVES=all_reduce", {}, {"GYRE_COLLECTIVES": ""})
+    nccl_alone("rank 1 has no GYRE_COLLECTIVES, rank 0 has GYRE_COLLECTIVES=all_reduce", {}, {"GYRE_COLLECTIVES": None})
     nccl_alone("rank 1 has GYRE_ALGORITHM", {}, {"GYRE_ALGORITHM": "ring"})
 
 
@@ -122,7 +124,7 @@ def communicators_of_some_ranks_are_gyres_too():
 
 def by(file, host="a"):
     """A rank that goes by a file of choices."""
-    return {"GYRE_COLLECTIVES": "", "GYRE_TUNER_FILE": str(file), "GYRE_HOSTID": host}
+    return {"GYRE_COLLECTIVES": None, "GYRE_TUNER_FILE": str(file), "GYRE_HOSTID": host}
 
 
 def written(name, text):
@@ -146,6 +148,12 @@ def where_a_profile_gives_it_calls_gyre_takes_them():
         for process in all_right(run("plain", *[by(file, host) for host in hosts], GYRE_LOG="info")):
             check(calls_by_nccl(process, "large") == ["ncclAllReduce"] and "warning" not in process.err, f"{hosts}: {process.out} {process.err}")
             check(f"NCCL runs all calls of this communicator: the profile gives gyre {why}" in process.err, f"{hosts}: {process.err}")
+
+
+def an_empty_list_of_collectives_leaves_all_to_nccl_whatever_the_profile():
+    for file in (profile("profile.json"), "/nowhere"):
+        for process in all_right(run("plain", *[{**by(file, host), "GYRE_COLLECTIVES": ""} for host in "aabb"])):
+            check(calls_by_nccl(process, "large") == ["ncclAllReduce"] and process.err == "", f"{process.out} {process.err}")
 
 
 def ranks_of_other_profiles_leave_all_to_nccl():
@@ -190,5 +198,6 @@ subjects([gyre_takes_what_it_may_and_nccl_the_rest, by_default_nccl_runs_everyth
           where_the_maker_of_the_id_has_no_gyre_nobody_waits, ranks_that_differ_leave_all_to_nccl,
           a_process_with_two_copies_of_nccl_leaves_all_to_nccl, what_leaves_gyre_no_way_leaves_all_to_nccl,
           an_init_that_nccl_refuses_stays_refused, communicators_of_some_ranks_are_gyres_too,
-          where_a_profile_gives_it_calls_gyre_takes_them, ranks_of_other_profiles_leave_all_to_nccl, a_file_that_gives_gyre_nothing_is_no_failure,
+          where_a_profile_gives_it_calls_gyre_takes_them,
+          an_empty_list_of_collectives_leaves_all_to_nccl_whatever_the_profile, ranks_of_other_profiles_leave_all_to_nccl, a_file_that_gives_gyre_nothing_is_no_failure,
           ranks_of_one_process, an_abort_ends_what_gyre_runs, a_killed_rank_is_named])

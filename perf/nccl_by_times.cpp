@@ -43,12 +43,12 @@ SizeChoice choose(uint64_t bytes, const std::map<std::string, Timed>& all, const
       least_us = time.median_us;
     }
   }
-  const auto same = before == gyre_beside ? all.end() : all.find(before);
+  const auto same = all.find(before);
   if (same != all.end() && beats(same->second, own) && !beats(all.at(size.chosen), same->second)) size.chosen = before;
   if (const auto gyres = all.find(std::string(gyre_beside)); gyres != all.end()) {
     size.gyre_us = gyres->second.median_us;
     const bool best = size.best.empty() || beats(gyres->second, all.at(size.best));
-    if (best && beats(gyres->second, own)) size.chosen = gyre_beside;
+    size.gyre_beside = best && beats(gyres->second, own);
   }
   return size;
 }
@@ -76,14 +76,15 @@ std::vector<SizeChoice> choose_by_times(const std::map<std::string, RoundTimes>&
 
 Thresholds thresholds_of(const std::vector<SizeChoice>& sizes) {
   Thresholds out;
-  const auto add = [&](uint64_t from, std::string_view choice) {
-    if (out.empty() || out.back().second != choice) out.emplace_back(from, choice);
+  const auto add = [&](uint64_t from, const std::string& chosen, bool beside) {
+    if (out.empty() || out.back().chosen != chosen || out.back().gyre_beside != beside) out.push_back({from, chosen, beside});
   };
-  const SizeChoice& first = sizes.front();
-  add(0, first.bytes <= nccl_line_bytes ? std::string_view(first.chosen) : nccls_own);
-  add(first.bytes, first.chosen);
-  for (size_t i = 1; i < sizes.size(); ++i) add(geometric_middle(sizes[i - 1].bytes, sizes[i].bytes), sizes[i].chosen);
-  add(sizes.back().bytes + 1, nccls_own);
+  const auto add_size = [&](uint64_t from, const SizeChoice& size) { add(from, size.chosen, size.gyre_beside); };
+  const std::string not_measured(nccls_own);
+  if (sizes.front().bytes > nccl_line_bytes) add(0, not_measured, false);
+  add_size(out.empty() ? 0 : sizes.front().bytes, sizes.front());
+  for (size_t i = 1; i < sizes.size(); ++i) add_size(geometric_middle(sizes[i - 1].bytes, sizes[i].bytes), sizes[i]);
+  add(sizes.back().bytes + 1, not_measured, false);
   return out;
 }
 

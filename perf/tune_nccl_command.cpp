@@ -63,6 +63,12 @@ Result<Collective> collective_of(const TuneNcclCommand& command) {
 /// Nothing was measured where it is 0.
 std::string or_none(double value, int digits) { return value > 0 ? fmt::format("{:.{}f}", value, digits) : "-"; }
 
+std::string choice_in_words(const SizeChoice& size) {
+  const bool own = size.chosen == nccls_own;
+  if (size.gyre_beside) return own ? std::string(gyre_beside) : fmt::format("{}, else {}", gyre_beside, size.chosen);
+  return own ? "NCCL's own" : size.chosen;
+}
+
 /// A column of gyre's, where it was measured at all.
 void print_sizes(const std::vector<SizeChoice>& sizes) {
   const bool gyres = std::ranges::any_of(sizes, [](const SizeChoice& size) { return size.gyre_us > 0; });
@@ -74,7 +80,7 @@ void print_sizes(const std::vector<SizeChoice>& sizes) {
   for (const SizeChoice& size : sizes)
     fmt::print("  {:>12}  {:>13.2f}  {:>10.2f}  {:<22}  {:>11}  {:>6}  {}{}\n", size.bytes, size.own_us, size.own_spread,
                size.best.empty() ? "-" : size.best, or_none(size.best_us, 2), or_none(size.best_us / size.own_us, 3),
-               column(or_none(size.gyre_us, 2)), size.chosen == nccls_own ? "NCCL's own" : size.chosen);
+               column(or_none(size.gyre_us, 2)), choice_in_words(size));
 }
 
 /// Where ranks find it, whatever folder they are in.
@@ -99,7 +105,11 @@ ordered_json new_section(const std::string& machine, const std::string& date) {
 
 ordered_json listed(const Thresholds& thresholds) {
   ordered_json choices = ordered_json::array();
-  for (const auto& [from, choice] : thresholds) choices.push_back(ordered_json::array({from, choice}));
+  for (const Threshold& each : thresholds) {
+    ordered_json& choice = choices.emplace_back(ordered_json::array({each.from}));
+    if (each.gyre_beside) choice.push_back(gyre_beside);
+    if (!each.gyre_beside || each.chosen != nccls_own) choice.push_back(each.chosen);
+  }
   return choices;
 }
 
@@ -138,7 +148,7 @@ Status measure_choices(const TuneNcclCommand& command) {
   }
   fmt::print("#\n# NCCL's tuner chooses by it with GYRE_TUNER_FILE={}, in jobs of {} ranks on each of {} node{}\n", command.profile,
              command.ranks_per_node, command.nodes, command.nodes == 1 ? "" : "s");
-  if (std::ranges::any_of(sizes, [](const SizeChoice& size) { return size.chosen == gyre_beside; }))
+  if (std::ranges::any_of(sizes, &SizeChoice::gyre_beside))
     fmt::print("# and gyre takes its own choices over with LD_PRELOAD={} beside that\n", library);
   return {};
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "base/text.h"
@@ -18,36 +19,51 @@ namespace {
 using topo::JsonObject;
 
 template <size_t count>
-int number_of(const std::array<std::string_view, count>& words, std::string_view word) {
+std::optional<int> number_of(const std::array<std::string_view, count>& words, std::string_view word) {
   const auto found = std::find(words.begin(), words.end(), word);
-  return found == words.end() ? -1 : static_cast<int>(found - words.begin());
+  if (found == words.end()) return std::nullopt;
+  return static_cast<int>(found - words.begin());
 }
 
-std::string right_choice(std::string_view wrong) {
+/// `third`: of what NCCL runs where gyre does not.
+std::string right_choice(std::string_view wrong, bool third) {
   std::vector<std::string> all;
   for (const std::string_view algorithm : tuner_algorithms)
     for (const std::string_view protocol : tuner_protocols) all.push_back(fmt::format("{}/{}", algorithm, protocol));
   const std::string_view near = nearest(wrong.substr(0, 40), std::vector<std::string_view>(all.begin(), all.end()));
-  return fmt::format("must be one of {}, a slash, and one of {}, or {} for its own choice, or {} for gyre beside it{}",
-                     fmt::join(tuner_algorithms, ", "), fmt::join(tuner_protocols, ", "), tuner_nccls_own, gyre_beside,
+  return fmt::format("{}must be one of {}, a slash, and one of {}, or {} for its own choice{}{}",
+                     third ? fmt::format("what is behind {} ", gyre_beside) : "", fmt::join(tuner_algorithms, ", "),
+                     fmt::join(tuner_protocols, ", "), tuner_nccls_own, third ? "" : fmt::format(", or {} for gyre beside it", gyre_beside),
                      near.empty() ? "" : fmt::format("; perhaps {}", near));
 }
 
-/// A collective's choice number i, as a rule from its first size on; `rule` says for which job. NCCL's own and gyre have no algorithm.
+/// Sets what NCCL runs. False: there is no such thing.
+bool set_algorithm(TunerRule& rule, std::string_view word) {
+  rule.algorithm = rule.protocol = TunerRule::nccls_own;
+  if (word == tuner_nccls_own) return true;
+  const size_t slash = std::min(word.find('/'), word.size());
+  const auto algorithm = number_of(tuner_algorithms, word.substr(0, slash));
+  const auto protocol = number_of(tuner_protocols, word.substr(std::min(slash + 1, word.size())));
+  if (!algorithm || !protocol) return false;
+  rule.algorithm = *algorithm;
+  rule.protocol = *protocol;
+  return true;
+}
+
+/// A collective's choice number i, as a rule from its first size on; `rule` says for which job.
 Result<TunerRule> profile_choice(const JsonObject& choices, const std::string& collective, size_t i, TunerRule rule) {
   const auto& given = choices.value()[collective][i];
-  if (!given.is_array() || given.size() != 2 || !given[0].is_number_unsigned() || !given[1].is_string())
-    return choices.wrong(collective, i, "must be [a whole number of bytes, \"algorithm/protocol\"]");
-  const auto word = given[1].get<std::string>();
-  const size_t slash = std::min(word.find('/'), word.size());
+  const size_t items = given.is_array() ? given.size() : 0;
+  rule.gyre_beside = items >= 2 && given[1] == gyre_beside;
+  const bool third = items == 3 && rule.gyre_beside;
+  if ((items != 2 && !third) || !given[0].is_number_unsigned() || !given.back().is_string())
+    return choices.wrong(collective, i,
+                         "must be [a whole number of bytes, \"algorithm/protocol\"], or [a whole number of bytes, \"gyre\", "
+                         "\"algorithm/protocol\"]");
   rule.least_bytes = given[0].get<uint64_t>();
   rule.most_bytes = std::numeric_limits<uint64_t>::max();
-  rule.algorithm = rule.protocol = TunerRule::nccls_own;
-  rule.gyre_beside = word == gyre_beside;
-  if (word == tuner_nccls_own || rule.gyre_beside) return rule;
-  rule.algorithm = number_of(tuner_algorithms, word.substr(0, slash));
-  rule.protocol = slash == word.size() ? -1 : number_of(tuner_protocols, word.substr(slash + 1));
-  if (rule.algorithm < 0 || rule.protocol < 0) return choices.wrong(collective, i, right_choice(word));
+  const auto word = rule.gyre_beside && !third ? std::string(tuner_nccls_own) : given.back().get<std::string>();
+  if (!set_algorithm(rule, word)) return choices.wrong(collective, i, right_choice(word, third));
   return rule;
 }
 
@@ -85,7 +101,7 @@ Status add_job(const JsonObject& job, TunerRule rule, std::vector<TunerRule>& ru
   GYRE_TRY(choices.only({tuner_collectives.begin(), tuner_collectives.end()}));
   const size_t before = rules.size();
   for (const auto& [collective, ignored] : choices.value().items()) {
-    rule.collective = number_of(tuner_collectives, collective);
+    rule.collective = *number_of(tuner_collectives, collective);
     GYRE_TRY(add_choices(choices, collective, rule, rules));
   }
   if (choices.value().empty() || rules.size() != before) return {};

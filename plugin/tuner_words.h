@@ -13,7 +13,7 @@ inline constexpr std::array<std::string_view, 5> tuner_collectives{"broadcast", 
 inline constexpr std::array<std::string_view, NCCL_NUM_PROTOCOLS> tuner_protocols{"ll", "ll128", "simple"};
 /// In place of an algorithm and protocol: NCCL's own choice.
 inline constexpr std::string_view tuner_nccls_own = "nccl";
-/// And that gyre runs the call, where it is beside NCCL (plugin/nccl/wrap_offer.h); where it is not, NCCL chooses.
+/// And that gyre runs the call, where it is beside NCCL (plugin/nccl/wrap_offer.h); a profile may say what NCCL runs where it is not.
 inline constexpr std::string_view gyre_beside = "gyre";
 
 /// What NCCL 2.28 has for a collective, on a machine with everything: NVLink SHARP, and a network that reduces.

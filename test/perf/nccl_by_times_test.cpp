@@ -1,5 +1,7 @@
 #include "perf/nccl_by_times.h"
 
+#include <algorithm>
+
 #include "perf/nccl_forced.h"
 #include "test/catch.h"
 
@@ -62,20 +64,33 @@ TEST_CASE("gyre is chosen where it beats NCCL's own choice and the best that was
     if (!forced.empty()) times["ring/ll"] = {{8, forced}};
     return choose_by_times(times).front();
   };
-  CHECK(with({20, 20}, {10, 10}, {8, 9}).chosen == gyre);
-  CHECK(with({20, 20}, {10, 10}, {9, 10}).chosen == "ring/ll");  // by less than its rounds differ
-  CHECK(with({20, 20}, {9, 11}, {8.5, 8.5}).chosen == "ring/ll");
-  CHECK(with({20, 20}, {30, 30}, {21, 21}).chosen == nccl_chooses);
-  CHECK(with({20, 24}, {30, 30}, {19, 19}).chosen == nccl_chooses);
-  CHECK(with({20, 20}, {}, {8, 9}).chosen == gyre);
+  CHECK_FALSE(with({20, 20}, {10, 10}, {9, 10}).gyre_beside);  // by less than its rounds differ
+  CHECK_FALSE(with({20, 20}, {9, 11}, {8.5, 8.5}).gyre_beside);
+  CHECK_FALSE(with({20, 20}, {30, 30}, {21, 21}).gyre_beside);
+  CHECK_FALSE(with({20, 24}, {30, 30}, {19, 19}).gyre_beside);
+  CHECK(with({20, 20}, {}, {8, 9}).gyre_beside);
   const SizeChoice size = with({20, 20}, {10, 10}, {8, 9});
+  CHECK(size.gyre_beside);
   CHECK(size.best == "ring/ll");
   CHECK(size.best_us == 10);
   CHECK(size.gyre_us == 8.5);
-  // It does not stay where it was best before, nor does it keep what was from staying without beating it.
-  CHECK(chosen({{nccl_chooses, {{8, {20, 20}}, {16, {20, 20}}}},
-                {"ring/ll", {{8, {10, 10}}, {16, {10, 10}}}},
-                {gyre, {{8, {8, 9}}, {16, {9, 10}}}}}) == std::vector<std::string>{gyre, "ring/ll"});
+  // It does not stay where it was best before.
+  const auto sizes = choose_by_times({{nccl_chooses, {{8, {20, 20}}, {16, {20, 20}}}},
+                                      {"ring/ll", {{8, {10, 10}}, {16, {10, 10}}}},
+                                      {gyre, {{8, {8, 9}}, {16, {9, 10}}}}});
+  CHECK(sizes[0].gyre_beside);
+  CHECK_FALSE(sizes[1].gyre_beside);
+}
+
+TEST_CASE("where gyre is chosen NCCL's choice is what it would be without it") {
+  const std::map<std::string, RoundTimes> without{{nccl_chooses, {{8, {20, 20}}, {16, {20, 20}}, {32, {20, 20}}, {64, {20, 24}}}},
+                                                  {"tree/ll", {{8, {5, 6}}, {16, {9, 10}}, {32, {9, 10}}, {64, {19, 19}}}},
+                                                  {"ring/ll", {{8, {7, 7}}, {16, {9, 9}}, {32, {8, 8}}, {64, {30, 30}}}}};
+  auto with = without;
+  with["gyre"] = {{8, {1, 1}}, {16, {1, 1}}, {32, {1, 1}}, {64, {1, 1}}};
+  CHECK(chosen(without) == std::vector<std::string>{"tree/ll", "tree/ll", "ring/ll", nccl_chooses});
+  CHECK(chosen(with) == chosen(without));
+  CHECK(std::ranges::all_of(choose_by_times(with), &SizeChoice::gyre_beside));
 }
 
 TEST_CASE("choices change in the geometric middle of two sizes, and hold for sizes that were measured") {
@@ -85,6 +100,11 @@ TEST_CASE("choices change in the geometric middle of two sizes, and hold for siz
   CHECK(thresholds({{8, "ring/ll"}, {9, "tree/ll"}}) == Thresholds{{0, "ring/ll"}, {9, "tree/ll"}, {10, nccl_chooses}});
   CHECK(thresholds({{uint64_t{1} << 40, nccl_chooses}, {uint64_t{1} << 42, "ring/simple"}}) ==
         Thresholds{{0, nccl_chooses}, {uint64_t{1} << 41, "ring/simple"}, {(uint64_t{1} << 42) + 1, nccl_chooses}});
+  std::vector<SizeChoice> beside{
+      {8, 1, 0, "", 1, "ring/ll", 1, true}, {32, 1, 0, "", 1, "ring/ll"}, {128, 1, 0, "", 1, "ring/ll", 1, true}};
+  CHECK(thresholds_of(beside) == Thresholds{{0, "ring/ll", true}, {16, "ring/ll"}, {64, "ring/ll", true}, {129, nccl_chooses}});
+  beside[1].gyre_beside = true;
+  CHECK(thresholds_of(beside) == Thresholds{{0, "ring/ll", true}, {129, nccl_chooses}});
   CHECK(thresholds({{1024, "ring/ll"}}) == Thresholds{{0, nccl_chooses}, {1024, "ring/ll"}, {1025, nccl_chooses}});
   CHECK(thresholds({{8, nccl_chooses}, {16, nccl_chooses}}) == Thresholds{{0, nccl_chooses}});
 }

@@ -51,8 +51,8 @@ ncclResult_t sum_of(GpuFloats& data, size_t count, ncclComm_t comm, cudaStream_t
 
 TEST_CASE("wrap by a profile: taken is what its job gives gyre, by the sizes that NCCL tells its tuner") {
   const std::string left = "the profile leaves it to NCCL";
-  const std::string file =
-      profile_with(job_of(3, 2, R"("all_reduce":[[0,"ring/ll"],[100,"gyre"],[200,"nccl"],[300,"gyre"]],"broadcast":[[0,"gyre"],[8,"nccl"]],
+  const std::string file = profile_with(
+      job_of(3, 2, R"("all_reduce":[[0,"ring/ll"],[100,"gyre"],[200,"nccl"],[300,"gyre","tree/ll"]],"broadcast":[[0,"gyre"],[8,"nccl"]],
                       "all_gather":[[0,"nccl"],[100,"gyre"],[1000,"nccl"]],"reduce_scatter":[[0,"gyre"]],"reduce":[[0,"nccl"]])"));
   const Offer all = Offer::of(test::configured({file}));
   CHECK(all.any());

@@ -113,6 +113,17 @@ TEST_CASE("a choice of a profile's may be gyre, which the tuner leaves to NCCL")
   CHECK(of(8, 2).empty());
 }
 
+TEST_CASE("behind gyre a choice of a profile's may have what NCCL runs where gyre does not") {
+  const auto rules = rules_in(job(8, 2, R"("all_reduce":[[0,"gyre","tree/ll"],[8,"gyre"],[16,"gyre","nccl"],[32,"gyre","ring/ll128"]])"));
+  const Tuner tuner(rules, 16, 2);
+  CHECK(tuner.rules() == 2);
+  for (const auto& [bytes, choice] : {std::pair{0, "0/0"}, {7, "0/0"}, {8, "NCCL's own"}, {16, "NCCL's own"}, {32, "1/1"}})
+    CHECK(chosen(tuner, ncclFuncAllReduce, static_cast<uint64_t>(bytes)) == choice);
+  CHECK(chosen(Tuner(rules, 24, 3), ncclFuncAllReduce, 7) == "0/0");  // which holds for more nodes, though gyre's choice does not
+  CHECK(rules_beside(rules, 16, 2).size() == 4);
+  CHECK(rules_beside(rules, 24, 3).empty());
+}
+
 TEST_CASE("how choices were measured is for people, and of choices only") {
   const auto measured = [](std::string_view how) {
     return profile_error(
@@ -217,20 +228,22 @@ TEST_CASE("a wrong choice in a profile is an error with its place in the list") 
     CHECK(what.starts_with(before));
     return what.substr(std::min(before.size(), what.size()));
   };
+  const std::string shape =
+      ": must be [a whole number of bytes, \"algorithm/protocol\"], or [a whole number of bytes, \"gyre\", \"algorithm/protocol\"]";
   for (const char* wrong : {"0", "[]", "null", R"({"0":"ring/ll"})"})
     CHECK(error_of(wrong) == fmt::format(" = {}: must be a list of choices", wrong));
   for (const char* wrong : {"0", "[]", "[0]", R"([-1,"ring/ll"])", R"([0.5,"ring/ll"])", R"([2.0,"ring/ll"])", R"(["0","ring/ll"])",
-                            "[0,1]", R"([0,"ring/ll",1])"})
-    CHECK(error_of(fmt::format(R"([[0,"tree/ll"],{}])", wrong)) ==
-          fmt::format("[1] = {}: must be [a whole number of bytes, \"algorithm/protocol\"]", wrong));
-  CHECK(error_of(R"([[0,"tree/ll"],[18446744073709551616,"ring/ll"]])")
-            .ends_with(": must be [a whole number of bytes, \"algorithm/protocol\"]"));
+                            "[0,1]", R"([0,"ring/ll",1])", R"([0,"ring/ll","tree/ll"])", R"([0,"nccl","tree/ll"])", R"([0,"gyre",1])",
+                            R"([0,"gyre",null])", R"([0,"gyre","tree/ll","ring/ll"])", R"([-1,"gyre","tree/ll"])", R"(["gyre","tree/ll"])"})
+    CHECK(error_of(fmt::format(R"([[0,"tree/ll"],{}])", wrong)) == fmt::format("[1] = {}{}", wrong, shape));
+  CHECK(error_of(R"([[0,"tree/ll"],[18446744073709551616,"ring/ll"]])").ends_with(shape));
   CHECK(error_of(R"([[1,"ring/ll"]])") == "[0] = [1,\"ring/ll\"]: must begin at 0 bytes: it is the first");
   CHECK(error_of(R"([[0,"ring/ll"],[8,"tree/ll"],[8,"ring/ll"]])") == "[2] = [8,\"ring/ll\"]: must begin after the one before it");
   CHECK(error_of(R"([[0,"ring/ll"],[0,"tree/ll"]])") == "[1] = [0,\"tree/ll\"]: must begin after the one before it");
-  const std::string words =
+  const std::string nccls =
       "must be one of tree, ring, collnet_direct, collnet_chain, nvls, nvls_tree, pat, a slash, and one of ll, ll128, simple, or nccl for "
-      "its own choice, or gyre for gyre beside it";
+      "its own choice";
+  const std::string words = nccls + ", or gyre for gyre beside it";
   CHECK(error_of(R"([[0,"rng/ll"]])") == "[0] = [0,\"rng/ll\"]: " + words + "; perhaps ring/ll");
   CHECK(error_of(R"([[0,"ring/ll12"]])") == "[0] = [0,\"ring/ll12\"]: " + words + "; perhaps ring/ll128");
   CHECK(error_of(R"([[0,"Gyre"]])").starts_with("[0] = [0,\"Gyre\"]: " + words));
@@ -240,4 +253,7 @@ TEST_CASE("a wrong choice in a profile is an error with its place in the list") 
   CHECK(error_of(R"([[0,"/ll"]])").starts_with("[0] = [0,\"/ll\"]: " + words));
   CHECK(error_of(R"([[0,""]])") == "[0] = [0,\"\"]: " + words);
   CHECK(error_of(R"([[0,"ring/ll/ll"]])").starts_with("[0] = [0,\"ring/ll/ll\"]: " + words));
+  CHECK(error_of(R"([[0,"gyre","rng/ll"]])") == "[0] = [0,\"gyre\",\"rng/ll\"]: what is behind gyre " + nccls + "; perhaps ring/ll");
+  CHECK(error_of(R"([[0,"gyre","gyre"]])") == "[0] = [0,\"gyre\",\"gyre\"]: what is behind gyre " + nccls);
+  CHECK(error_of(R"([[0,"gyre",""]])") == "[0] = [0,\"gyre\",\"\"]: what is behind gyre " + nccls);
 }

@@ -232,15 +232,17 @@ def gyre_beside_nccl_is_one_more_choice():
     played = Played({**usual(), "gyre/": f"{noted}\n{by('gyre: GYRE_COLLECTIVES')}\n{table(times)}"})
     done = played.tuned(flags=["--library", os.path.relpath(LIBRARY)],
                         env={"LD_PRELOAD": "libdl.so.2", "GYRE_COLLECTIVES": "broadcast", "GYRE_MAX_BYTES": "8"}).passed()
-    check(played.job()["choices"]["all_reduce"] == [[0, "gyre"], [91, "tree/ll"], [8192, "gyre"], [1048577, "nccl"]], f"{played.job()} {done.story()}")
+    check(played.job()["choices"]["all_reduce"] == [[0, "gyre", "tree/ll"], [91, "tree/ll"], [8192, "gyre"], [262144, "gyre", "nvls/simple"], [1048577, "nccl"]],
+          f"{played.job()} {done.story()}")
     check(re.search(r"^ +1024 +12\.00 .* tree/ll +8\.00 +0\.667 +9\.00 +tree/ll$", done.out, re.M), done.story())
-    check(re.search(r"^ +8 +10\.00 .* +5\.00 +gyre$", done.out, re.M) and f"LD_PRELOAD={LIBRARY}" in done.out, done.story())
+    check(re.search(r"^ +8 +10\.00 .* +5\.00 +gyre, else tree/ll$", done.out, re.M) and f"LD_PRELOAD={LIBRARY}" in done.out, done.story())
     with open(os.path.join(os.path.dirname(played.calls), "with"), encoding="utf-8") as file:
         check(set(file) == {f"{LIBRARY}:libdl.so.2 all_reduce info none\n"}, "other variables")
     with open(played.calls, encoding="utf-8") as file:
         timed = [line.split()[0] for line in file if " WARN " in line]
     check(timed == ["/", "tree/ll", "ring/simple", "nvls/simple", "gyre/"] * 2, f"{timed}")
-    for size, choice in ((8, "NCCL's own"), (1024, "tree/ll"), (65536, "NCCL's own")):
+    check(re.search(r"^ +65536 +40\.00 .* +30\.00 +gyre$", done.out, re.M), done.story())
+    for size, choice in ((8, "tree/ll"), (1024, "tree/ll"), (65536, "NCCL's own"), (1048576, "nvls/simple")):
         check(chosen(played.profile, size) == choice, f"{size} bytes: not {choice}")
 
 

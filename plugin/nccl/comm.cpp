@@ -210,4 +210,13 @@ Result<Shared> forget(ncclComm_t handle) {
   return std::move(node.mapped());
 }
 
+bool forget(ncclComm_t handle, const Shared& comm) {
+  Registry& registry = Registry::of_process();
+  const std::lock_guard lock(registry.mutex);
+  const auto found = registry.comms.find(handle);
+  if (found == registry.comms.end() || found->second != comm) return false;
+  registry.comms.erase(found);
+  return true;
+}
+
 }  // namespace gyre::plugin::nccl

@@ -103,5 +103,7 @@ Result<Shared> find_made(ncclComm_t);
 /// The same of one that has no error.
 Result<Shared> find_healthy(ncclComm_t);
 Result<Shared> forget(ncclComm_t);
+/// False: it no longer goes by that handle, since another thread has ended it.
+bool forget(ncclComm_t, const Shared&);
 
 }  // namespace gyre::plugin::nccl

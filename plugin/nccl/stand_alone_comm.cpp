@@ -88,12 +88,14 @@ Result<Settings> derived_settings(const Comm& parent, ncclComm_t* made, const nc
   return settings(given, parent.settings);
 }
 
+// Another thread may abort it while it is waited for.
 Status end(ncclComm_t comm) {
   const Shared ended = GYRE_TRY(find(comm));
   if (ended->state() == ncclInProgress)
     return Error{Code::invalid_argument, "the communicator is in progress: ask ncclCommGetAsyncError until it is not, or abort it"};
-  GYRE_TRY(forget(comm));
-  if (const Status finished = ended->finish(); !finished) failed("ncclCommDestroy", finished.error());  // streams go on, who asks or not
+  const Status finished = ended->finish();
+  if (!forget(comm, ended)) return Error{Code::invalid_argument, "another thread has ended the communicator"};
+  if (!finished) failed("ncclCommDestroy", finished.error());  // streams go on, who asks or not
   // The thread of its last call may still hold it, and would say goodbye only after this returns.
   const auto limit = std::chrono::steady_clock::now() + release_limit;
   while (!ended->settings.blocking && ended.use_count() > 1 && std::chrono::steady_clock::now() < limit) std::this_thread::yield();

@@ -12,6 +12,7 @@ namespace gyre::plugin::nccl::wrap {
 namespace {
 
 constexpr std::chrono::hours for_ever{24 * 365};
+constexpr std::chrono::milliseconds group_limit{500};  // of a second in which an abort ends all
 
 }  // namespace
 
@@ -74,6 +75,16 @@ bool Beside::in_window(const void* memory) const {
   const auto* at = static_cast<const std::byte*>(memory);
   return std::any_of(windows.begin(), windows.end(),
                      [&](const Window& w) { return reaches(w.memory, at) && !reaches(w.memory + w.bytes, at); });
+}
+
+Status Beside::lives() const {
+  if (aborted()) return Error{Code::invalid_argument, "another thread has aborted the communicator"};
+  return {};
+}
+
+void Beside::wait_for_groups() const {
+  const auto until = std::chrono::steady_clock::now() + group_limit;
+  while (ending_groups > 0 && std::chrono::steady_clock::now() < until) std::this_thread::sleep_for(std::chrono::microseconds(100));
 }
 
 std::shared_ptr<Beside> beside(ncclComm_t comm) { return std::static_pointer_cast<Beside>(look_up(comm)); }

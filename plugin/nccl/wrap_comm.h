@@ -6,6 +6,7 @@
 // call waits for other ranks, and nothing is asked (wrap_gpu.h).
 #pragma once
 #include <array>
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string_view>
@@ -50,6 +51,13 @@ class Beside final : public Comm {
   std::vector<Window> windows;
   bool in_window(const void*) const;
 
+  // NCCL's handle is freed by who takes it (below). An abort may come from any thread, while another one waits here on its way to NCCL.
+  /// Asked after each wait, before the handle is given to NCCL. Error: it was freed meanwhile, or is about to be.
+  Status lives() const;
+  std::atomic<int> ending_groups{0};  ///< on their way to NCCL, which has the handle for them
+  /// Until there are none, but not for long: what keeps them may be NCCL's to abort.
+  void wait_for_groups() const;
+
  private:
   void tell_declined();
 
@@ -61,7 +69,7 @@ class Beside final : public Comm {
 
 /// Null: the communicator is NCCL's alone, or none.
 std::shared_ptr<Beside> beside(ncclComm_t);
-/// The same, of one that ends.
+/// The same, of one whose handle NCCL is to free; whoever ends it too finds none.
 std::shared_ptr<Beside> take_beside(ncclComm_t);
 
 }  // namespace gyre::plugin::nccl::wrap

@@ -157,7 +157,10 @@ ncclResult_t ncclCommShrink(ncclComm_t comm, int* without, int count, ncclComm_t
   return answer("ncclCommShrink", [&]() -> Result<ncclResult_t> {
     const auto parent = beside(comm);
     const std::vector<Rank> left_out(without, without + (without == nullptr ? 0 : std::max(count, 0)));
-    if (parent != nullptr && flags == NCCL_SHRINK_ABORT) parent->interrupt();
+    if (parent != nullptr && flags == NCCL_SHRINK_ABORT) {
+      parent->interrupt();
+      GYRE_TRY(parent->lives());
+    }
     const auto result =
         GYRE_TRY(pass(nullptr, nullptr, [&] { return call_real<&Table::ncclCommShrink>(comm, without, count, made, config, flags); }));
     if (parent == nullptr || made == nullptr || !blocks(config)) return result;
@@ -197,19 +200,25 @@ ncclResult_t ncclCommGrow(ncclComm_t comm, int ranks, const ncclUniqueId* id, in
 ncclResult_t ncclCommFinalize(ncclComm_t comm) noexcept {
   return answer("ncclCommFinalize", [&]() -> Result<ncclResult_t> {
     const auto ended = beside(comm);
-    if (ended != nullptr) finish("ncclCommFinalize", *ended);
+    if (ended != nullptr) {
+      finish("ncclCommFinalize", *ended);
+      GYRE_TRY(ended->lives());
+    }
     const ncclResult_t result = call_real<&Table::ncclCommFinalize>(comm);
     if (ended != nullptr && (result == ncclSuccess || result == ncclInProgress)) ended->finalized = true;
     return result;
   });
 }
 
-// By NCCL first, which waits for what is under way; its handle may come again at once, so gyre forgets it before. What streams were given
-// of gyre's is waited for before, or let go, since NCCL's may come after it.
+// What streams were given of gyre's is waited for, or let go, since NCCL's may come after it; an abort ends that wait. Then by NCCL first,
+// which waits for what is under way; its handle may come again at once, so gyre forgets it before.
 ncclResult_t ncclCommDestroy(ncclComm_t comm) noexcept {
   return answer("ncclCommDestroy", [&]() -> Result<ncclResult_t> {
-    const auto ended = take_beside(comm);
-    if (ended != nullptr) finish("ncclCommDestroy", *ended);
+    const auto ended = beside(comm);
+    if (ended != nullptr) {
+      finish("ncclCommDestroy", *ended);
+      if (!forget(comm, ended)) return Error{Code::invalid_argument, "another thread has ended the communicator"};
+    }
     const ncclResult_t result = call_real<&Table::ncclCommDestroy>(comm);
     if (ended != nullptr && !ended->wait_until_idle(end_limit)) ended->abort();
     return result;
@@ -219,7 +228,10 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) noexcept {
 ncclResult_t ncclCommAbort(ncclComm_t comm) noexcept {
   return answer("ncclCommAbort", [&]() -> Result<ncclResult_t> {
     const auto ended = take_beside(comm);
-    if (ended != nullptr) ended->abort();
+    if (ended != nullptr) {
+      ended->abort();
+      ended->wait_for_groups();
+    }
     const ncclResult_t result = call_real<&Table::ncclCommAbort>(comm);
     if (ended != nullptr) ended->wait_until_idle(end_limit);
     return result;
@@ -228,7 +240,10 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) noexcept {
 
 ncclResult_t ncclCommRevoke(ncclComm_t comm, int flags) noexcept {
   return answer("ncclCommRevoke", [&]() -> Result<ncclResult_t> {
-    if (const auto revoked = beside(comm)) revoked->interrupt();
+    if (const auto revoked = beside(comm)) {
+      revoked->interrupt();
+      GYRE_TRY(revoked->lives());
+    }
     return call_real<&Table::ncclCommRevoke>(comm, flags);
   });
 }

@@ -1,5 +1,6 @@
 #include "plugin/nccl/wrap_group.h"
 
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -14,6 +15,21 @@
 
 namespace gyre::plugin::nccl::wrap {
 namespace {
+
+/// While there is one, an abort by another thread waits before NCCL frees what it has in a group that ends.
+class GroupEnding {
+ public:
+  explicit GroupEnding(const std::vector<ByNccl>& given) : given_(given) { count(1); }
+  ~GroupEnding() { count(-1); }
+  GroupEnding(const GroupEnding&) = delete;
+  GroupEnding& operator=(const GroupEnding&) = delete;
+
+ private:
+  void count(int more) const {
+    for (const ByNccl& one : given_) one.comm->ending_groups += more;
+  }
+  const std::vector<ByNccl>& given_;
+};
 
 void tell_declined(const std::vector<ByNccl>& given) {
   for (const ByNccl& one : given) {
@@ -67,11 +83,14 @@ Result<ncclResult_t> end_group() {
     return call_real<&Table::ncclGroupEnd>();
   }
   const WrapGroup ended = std::exchange(open_group(), WrapGroup());
+  std::optional<GroupEnding> ending(ended.given);
   tell_declined(ended.given);
   const ncclResult_t by_gyre = end_on_gpu(ended);
   const bool spoils = by_gyre != ncclSuccess && !ended.nccl_failed;
+  if (!spoils) ending.reset();  // only the abort ends what NCCL may wait for
   ncclResult_t result = spoils ? end_spoiled(by_gyre) : forwarded([] { return call_real<&Table::ncclGroupEnd>(); });
   result = note_launched(ended.given, result == ncclSuccess ? by_gyre : result);
+  ending.reset();
   make(ended.to_come, result);
   result = pass_behind(ended, result);
   if (ended.held.empty()) return result;
@@ -87,8 +106,8 @@ ncclResult_t simulate_group(ncclSimInfo_t* info) {
     return call_real<&Table::ncclGroupSimulateEnd>(info);
   }
   const WrapGroup ended = std::exchange(open_group(), WrapGroup());
-  for (const Issued& issued : ended.held) forwarded(issued.forward);
-  for (const Issued& issued : ended.on_gpu.calls()) forwarded(issued.forward);
+  for (const Issued& issued : ended.held) forwarded(issued);
+  for (const Issued& issued : ended.on_gpu.calls()) forwarded(issued);
   return pass_behind(ended, call_real<&Table::ncclGroupSimulateEnd>(info));
 }
 

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "plugin/guard.h"
 #include "plugin/nccl/wrap_open_group.h"
 #include "plugin/nccl/wrap_order.h"
 #include "plugin/nccl/wrap_settle.h"
@@ -12,7 +13,7 @@ namespace {
 
 ncclResult_t give(const Issued& issued) {
   note_given(issued.comm, issued.operation.stream, issued.comm->on_gpu() == nullptr ? 1 : 0);
-  return forwarded(issued.forward);
+  return forwarded(issued);
 }
 
 // What NCCL says of those held back it says again at the end of the group.
@@ -76,7 +77,10 @@ Result<ncclResult_t> pass(const std::shared_ptr<Beside>& comm, cudaStream_t stre
 Result<ncclResult_t> pass_behind_held(const std::shared_ptr<Beside>& comm, const Forward& forward) {
   WrapGroup& group = open_group();
   if (comm == nullptr || group.depth == 0 || !group.on_gpu.has(*comm)) return pass(nullptr, nullptr, forward);
-  group.behind.push_back(forward);
+  group.behind.push_back([comm, forward] {
+    const Status lives = comm->lives();
+    return lives ? forward() : guard("what came behind a group", [&] { return lives; });
+  });
   return ncclSuccess;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "plugin/guard.h"
 #include "plugin/nccl/errors.h"
 
 namespace gyre::plugin::nccl::wrap {
@@ -17,6 +18,11 @@ ncclResult_t forwarded(const Forward& forward) {
   open_group().nccl_failed = open_group().depth > 0;
   forget_last_error();
   return result;
+}
+
+ncclResult_t forwarded(const Issued& issued) {
+  const Status lives = issued.comm->lives();
+  return lives ? forwarded(issued.forward) : guard(issued.operation.name, [&] { return lives; });
 }
 
 void note_given(const std::shared_ptr<Beside>& comm, cudaStream_t stream, size_t declined) {

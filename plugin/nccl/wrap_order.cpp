@@ -15,6 +15,7 @@ Status note_one(const ByNccl& one, bool done) {
 
 Status order_after_gyre(const std::vector<ByNccl>& given) {
   for (const ByNccl& one : given) GYRE_TRY(one.comm->by_gyre.before(one.stream));
+  for (const ByNccl& one : given) GYRE_TRY(one.comm->lives());
   return {};
 }
 

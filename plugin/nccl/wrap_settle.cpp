@@ -21,10 +21,13 @@ ncclResult_t by_nccl(std::span<const Issued> calls, std::string_view why) {
   if (first != ncclSuccess) return first;
   for (const Issued& issued : calls) {
     issued.comm->say(*issued.operation.call, "NCCL", why);
-    const ncclResult_t result = forwarded(issued.forward);
+    const ncclResult_t result = forwarded(issued);
     if (first == ncclSuccess) first = result;
   }
-  if (calls.size() > 1) first = forwarded([] { return call_real<&Table::ncclGroupEnd>(); });
+  if (calls.size() > 1) {
+    const ncclResult_t ended = forwarded([] { return call_real<&Table::ncclGroupEnd>(); });
+    if (first == ncclSuccess) first = ended;
+  }
   for (const Issued& issued : calls) {
     const ncclResult_t marked = guard(issued.operation.name, [&] { return issued.comm->by_nccl.set(issued.operation.stream); });
     if (first == ncclSuccess) first = marked;

@@ -30,7 +30,11 @@ typedef struct {
   uint64_t magic, number;
 } FakeId;
 static const uint64_t id_magic = 0x656b6166;
-static Comm* of(ncclComm_t comm) { return (Comm*)comm; }
+static Comm* of(ncclComm_t handle) {
+  Comm* comm = (Comm*)handle;
+  if (comm != NULL && atomic_load(&comm->freed)) fputs("fake NCCL: it is given a communicator that it has freed\n", stderr), _exit(3);
+  return comm;
+}
 
 static _Thread_local int depth, calls, made;
 static _Thread_local Call group[MOST_CALLS];
@@ -192,13 +196,16 @@ FAKE ncclResult_t ncclCommCount(ncclComm_t handle, int* count) { return *count =
 FAKE ncclResult_t ncclCommCuDevice(ncclComm_t handle, int* device) { return *device = of(handle)->rank, ncclSuccess; }
 FAKE ncclResult_t ncclCommUserRank(ncclComm_t handle, int* rank) { return *rank = of(handle)->rank, ncclSuccess; }
 FAKE ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
-  (void)comm;
+  of(comm);
   return *error = ncclSuccess, ncclSuccess;
 }
+static Comm* _Atomic freed_comms; /* reached, so that they are no leak */
 static ncclResult_t drop(Comm* comm) {
   while (atomic_load(&comm->pending) > 0) sched_yield();
+  atomic_store(&comm->freed, 1);
   munmap(comm->shared, sizeof *comm->shared);
-  free(comm);
+  comm->before = atomic_load(&freed_comms);
+  while (!atomic_compare_exchange_weak(&freed_comms, &comm->before, comm)) continue;
   return ncclSuccess;
 }
 FAKE ncclResult_t ncclCommFinalize(ncclComm_t handle) {
@@ -209,7 +216,7 @@ FAKE ncclResult_t ncclCommFinalize(ncclComm_t handle) {
   return ncclSuccess;
 }
 FAKE ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* memory, size_t bytes, ncclWindow_t* window, int flags) {
-  (void)comm, (void)flags;
+  of(comm), (void)flags;
   SAY("ncclCommWindowRegister %zu", bytes);
   windows[registered].at = window;
   windows[registered++].memory = hooks.has_no_windows ? NULL : memory;
@@ -217,7 +224,7 @@ FAKE ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* memory, size_t b
   return ncclSuccess;
 }
 FAKE ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t window) {
-  (void)comm, (void)window;
+  of(comm), (void)window;
   SAY("ncclCommWindowDeregister");
   return ncclSuccess;
 }

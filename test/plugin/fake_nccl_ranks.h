@@ -27,7 +27,7 @@ typedef struct {
   } boxes[MOST_RANKS][MOST_RANKS]; /* [from][to] */
 } Shared;
 
-typedef struct {
+typedef struct FakeComm {
   Shared* shared;
   uint64_t number;
   int rank, ranks;
@@ -36,6 +36,8 @@ typedef struct {
   int made_sums, ended_sums; /* a bit for each that was destroyed */
   int finalized;
   atomic_int pending, aborted; /* what streams have been given and not done; it is to end */
+  atomic_int freed;            /* by whoever made it; kept, so that what comes after is seen */
+  struct FakeComm* before;     /* of those kept */
 } Comm;
 static void await(const Comm* comm, const atomic_uint* counter, unsigned least) {
   const time_t end = time(NULL) + 60;
@@ -59,7 +61,7 @@ static Shared* share(uint64_t number) {
 
 static Comm* new_comm(uint64_t number, int rank, int ranks) {
   Comm* comm = calloc(1, sizeof *comm);
-  *comm = (Comm){share(number), number, rank, ranks, 0, 0, {0}, 0, 0, 0, 0, 0};
+  *comm = (Comm){share(number), number, rank, ranks, 0, 0, {0}, 0, 0, 0, 0, 0, 0, NULL};
   return comm;
 }
 

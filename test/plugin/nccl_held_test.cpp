@@ -202,6 +202,23 @@ TEST_CASE("nccl on a GPU: an abort frees who waits for room in a stream that an 
   CHECK(std::chrono::steady_clock::now() - begin < 2s);
 }
 
+TEST_CASE("nccl on a GPU: an abort ends a destroy that waits for another rank") {
+  const WithHostCuda gpu;
+  HeldInts data;
+  HostCudaStream stream;
+  Widowed ranks;
+  CHECK(held_sum(data, ranks.comm(), stream) == ncclSuccess);
+  const ncclComm_t ended = ranks.take();
+  ncclResult_t destroyed = ncclSuccess;
+  std::thread destroying([&] { destroyed = ncclCommDestroy(ended); });
+  std::this_thread::sleep_for(50ms);  // as a rule it waits by then; what is tested holds in any case
+  CHECK(ncclCommAbort(ended) == ncclSuccess);
+  CHECK(stream.done_within(1s));
+  ranks.lose_other();
+  destroying.join();
+  CHECK(destroyed == ncclInvalidArgument);
+}
+
 TEST_CASE("nccl on a GPU: a send behind a collective that an error holds is an error, not a wait") {
   const WithHostCuda gpu;
   HeldInts data;

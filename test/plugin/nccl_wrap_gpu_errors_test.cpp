@@ -323,6 +323,31 @@ TEST_CASE("wrap on a GPU: an error holds the stream until the communicator ends"
   }
 }
 
+TEST_CASE("wrap on a GPU: NCCL is given no communicator that another thread aborts while it ends") {
+  const BesideFake beside;
+  static std::atomic<bool> waited{false}, aborted{false};
+  for (const auto& end : {ncclCommFinalize, ncclCommDestroy}) {
+    waited = aborted = false;
+    GpuFloats data(many, 1);
+    HostCudaStream stream;
+    std::array<ncclComm_t, 2> comms{};
+    REQUIRE(ncclCommInitAll(comms.data(), 2, nullptr) == ncclSuccess);
+    log::set_sink([](log::Level, std::string_view line) {
+      if (!line.starts_with("ncclComm") || waited.exchange(true)) return;
+      test::becomes([] { return aborted.load(); });  // after gyre's part, and before NCCL's
+    });
+    CHECK(reduce(data, comms[0], stream) == ncclSuccess);
+    auto ended = std::async(std::launch::async, [&] { return end(comms[0]); });
+    CHECK(ncclCommAbort(comms[1]) == ncclSuccess);
+    CHECK(test::becomes([] { return waited.load(); }));
+    CHECK(ncclCommAbort(comms[0]) == ncclSuccess);
+    aborted = true;
+    CHECK(ended.get() == ncclInvalidArgument);
+    CHECK(stream.done_within(1s));
+    log::set_sink(nullptr);
+  }
+}
+
 TEST_CASE("wrap on a GPU: a communicator is destroyed when what it was given has ended") {
   const BesideFake beside;
   CHECK(run_nccl(2, [](ncclComm_t comm, int rank) -> std::string {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <thread>
 #include <unordered_map>
@@ -28,21 +29,23 @@ struct Registry {
   }
 };
 
-// Programs may end without destroying. The others must not take that for a death, so those that nothing runs on say goodbye. A forked child
-// has neither their threads nor their connections.
+// Programs may end without destroying. The others must not take that for a death, so those that nothing runs on say goodbye. The rest is
+// kept: threads and CUDA's callbacks of the program's go on while it ends, and would find behind a collective what it has never given. With
+// the process all streams end. A forked child has neither their threads nor their connections.
 void say_goodbye() {
   Registry& registry = Registry::of_process();
   if (registry.process != ::getpid()) return;
   std::vector<Shared> ended;
   {
     const std::lock_guard lock(registry.mutex);
-    for (auto& [_, comm] : registry.comms) {
-      if (comm->is_made() && comm->wait_until_idle({})) ended.push_back(std::move(comm));
+    for (const auto& [_, comm] : registry.comms) {
+      if (comm->is_made() && comm->wait_until_idle({})) ended.push_back(comm);
     }
-    registry.comms.clear();
   }
   const auto until = std::chrono::steady_clock::now() + farewell_limit;
-  for (const Shared& comm : ended) comm->settle(until);
+  std::erase_if(ended, [until](const Shared& comm) { return !comm->settle(until); });
+  const std::lock_guard lock(registry.mutex);
+  std::erase_if(registry.comms, [&](const auto& entry) { return std::find(ended.begin(), ended.end(), entry.second) != ended.end(); });
 }
 
 Error no_comm(ncclComm_t handle) {
@@ -136,9 +139,12 @@ Status Comm::finish() {
   return finished;
 }
 
-void Comm::settle(std::chrono::steady_clock::time_point until) {
-  while (on_gpu_ != nullptr && !on_gpu_->idle() && on_gpu_->status() && std::chrono::steady_clock::now() < until)
+bool Comm::settle(std::chrono::steady_clock::time_point until) {
+  while (on_gpu_ != nullptr && !on_gpu_->idle()) {
+    if (!on_gpu_->status() || std::chrono::steady_clock::now() >= until) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
 }
 
 void Comm::interrupt_made() {

@@ -64,8 +64,9 @@ class Comm {
   Status wait_for(cudaStream_t, cuda::Context) const;
   /// Waits until what its GPU was given has ended. Error: it can't, and streams that were held by that go on.
   Status finish();
-  /// The same of all communicators that end with the process, which wait together.
-  void settle(std::chrono::steady_clock::time_point until);
+  /// The same of all communicators that end with the process, which wait together. False: it has not, and what it has given to streams
+  /// must hold them.
+  bool settle(std::chrono::steady_clock::time_point until);
   /// Ends what runs, on this rank and the others, and lets streams go on that an error holds. From any thread.
   void interrupt();
   /// The same for good, also while it is made, or another of it. Where nothing runs the others hear only that this rank has left.

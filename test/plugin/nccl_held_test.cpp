@@ -1,6 +1,9 @@
 // NCCL's interface by gyre alone: an error holds the streams of collectives on a GPU that have not finished, until their communicator ends.
+#include <unistd.h>
+
 #include <array>
 #include <atomic>
+#include <cstdio>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -169,14 +172,21 @@ TEST_CASE("nccl on a GPU: what had finished before an error holds no stream") {
   CHECK(first.all(2));
 }
 
-TEST_CASE("nccl on a GPU: a process ends while an error holds a stream") {
+TEST_CASE("nccl on a GPU: a process ends while streams are held, and what is behind does not run") {
   const WithHostCuda gpu;
-  static auto& data = *new HeldInts;  // all of these are there when this program ends, which must not wait for them
-  static auto& stream = *new HostCudaStream;
-  static const auto& ranks = *new Widowed;
-  CHECK(held_sum(data, ranks.comm(), stream) == ncclSuccess);
-  CHECK(ncclCommRevoke(ranks.other(), 0) == ncclSuccess);
-  CHECK(ranks.error() == ncclRemoteError);
+  // All of these are there when this program ends, which must not wait for them.
+  static auto& data = *new std::array<HeldInts, 2>;
+  static auto& streams = *new std::array<HostCudaStream, 2>;
+  static const auto& ranks = *new std::array<Widowed, 2>;
+  for (size_t i = 0; i < 2; ++i) {
+    CHECK(held_sum(data.at(i), ranks.at(i).comm(), streams.at(i)) == ncclSuccess);
+    streams.at(i).add([] {
+      std::fputs("a checkpoint of a wrong sum\n", stderr);
+      ::_exit(3);
+    });
+  }
+  CHECK(ncclCommRevoke(ranks[0].other(), 0) == ncclSuccess);  // the other rank of the second only does not come
+  CHECK(ranks[0].error() == ncclRemoteError);
 }
 
 TEST_CASE("nccl on a GPU: an abort frees who waits for room in a stream that an error holds") {

@@ -60,12 +60,8 @@ Status Comm::made(std::unique_ptr<engine::Communicator> engine, std::unique_ptr<
   if (aborted_) return Error{Code::remote, "aborted while the communicator was made"};
   engine_ = std::move(engine);
   on_gpu_ = std::move(on_gpu);
+  made_ = true;
   return {};
-}
-
-bool Comm::is_made() const {
-  const std::lock_guard lock(mutex_);
-  return engine_ != nullptr;
 }
 
 bool Comm::begin_call(bool in_background) {
@@ -78,9 +74,10 @@ bool Comm::begin_call(bool in_background) {
 
 void Comm::end_call(ncclResult_t result) {
   const std::lock_guard lock(mutex_);
-  const bool lasts = engine_ == nullptr || in_background_ || job_error();
+  const bool lasts = !made_ || in_background_ || job_error();
   if (lasts && error_ == ncclSuccess) error_ = result;
-  busy_ = in_background_ = false;
+  busy_ = false;
+  in_background_ = false;
   idle_.notify_all();
 }
 
@@ -90,33 +87,31 @@ bool Comm::wait_until_idle(std::chrono::milliseconds limit) {
 }
 
 ncclResult_t Comm::state() const {
-  const std::lock_guard lock(mutex_);
-  if (error_ != ncclSuccess && !in_background_) return error_;
+  const bool in_background = in_background_;
+  const ncclResult_t result = error_;
+  if (result != ncclSuccess && !in_background) return result;
   const auto error = job_error();  // also of a call that waits for room in a stream that an error holds
   if (error) return nccl_result(error->code);
-  return in_background_ ? ncclInProgress : ncclSuccess;
+  return in_background ? ncclInProgress : ncclSuccess;
 }
 
-// Watchdogs ask while another thread captures a graph, which a call of CUDA's may spoil, or waits in a launch, which would hold them and,
-// by the mutex, an abort.
+// Watchdogs ask while another thread captures a graph, which a call of CUDA's may spoil, or waits in a launch, which would hold them.
 std::optional<Error> Comm::job_error() const {
-  if (engine_ == nullptr) return std::nullopt;
+  if (!made_) return std::nullopt;
   if (const Error* failure = engine_->bootstrap().failure(); failure != nullptr) return *failure;
   const Error* const noted = on_gpu_ != nullptr ? on_gpu_->failure() : nullptr;
   return noted != nullptr ? std::optional(*noted) : std::nullopt;
 }
 
 std::string Comm::failure() const {
-  const std::lock_guard lock(mutex_);
   const auto error = job_error();
   return error ? error->what : "an earlier call has failed";
 }
 
 std::optional<Error> Comm::untold() {
-  const std::lock_guard lock(mutex_);
   if (told_ || error_ != ncclSuccess) return std::nullopt;
   auto error = job_error();
-  told_ = error.has_value();
+  if (error && told_.exchange(true)) return std::nullopt;  // another thread tells it
   return error;
 }
 

@@ -43,7 +43,7 @@ class Comm {
   OnGpu* on_gpu() const { return on_gpu_.get(); }
   /// It was made. Error: it was aborted meanwhile, and is gone.
   Status made(std::unique_ptr<engine::Communicator>, std::unique_ptr<OnGpu> on_gpu = nullptr);
-  bool is_made() const;
+  bool is_made() const { return made_; }
 
   /// A call is under way until it ends; one in the background is in progress, as ncclCommGetAsyncError says. False: another is under way,
   /// or the communicator was aborted.
@@ -53,7 +53,8 @@ class Comm {
   /// True: no call is under way (any more).
   bool wait_until_idle(std::chrono::milliseconds limit);
 
-  /// For ncclCommGetAsyncError. From any thread; asks no GPU.
+  /// For ncclCommGetAsyncError, which programs poll: from any thread, and as the two below asks no GPU and takes no lock, which an abort
+  /// may have for seconds.
   ncclResult_t state() const;
   /// What its job has failed of, so far as is known.
   std::string failure() const;
@@ -78,14 +79,15 @@ class Comm {
   void interrupt_made();
   std::optional<Error> job_error() const;
 
-  mutable std::mutex mutex_;  // guards what follows, of engine_ and on_gpu_ only the pointers
+  std::mutex mutex_;  // of busy_, and to write what follows
   std::condition_variable idle_;
-  std::unique_ptr<engine::Communicator> engine_;
+  std::unique_ptr<engine::Communicator> engine_;  // stays as it is …
   std::unique_ptr<OnGpu> on_gpu_;
+  std::atomic<bool> made_{false};  // … from then on
   bool busy_ = false;
-  bool in_background_ = false;
-  bool told_ = false;  // the job's error
-  ncclResult_t error_ = ncclSuccess;
+  std::atomic<bool> in_background_{false};
+  std::atomic<bool> told_{false};                  // the job's error
+  std::atomic<ncclResult_t> error_ = ncclSuccess;  // written before in_background_ becomes false
   std::atomic<bool> aborted_{false};
 };
 

@@ -1,9 +1,11 @@
 // Ends of communicators that nobody wished for, by gyre alone.
 #include <atomic>
 #include <filesystem>
+#include <future>
 #include <iterator>
 #include <memory>
 
+#include "plugin/nccl/comm.h"
 #include "test/catch.h"
 #include "test/plugin/nccl_ranks.h"
 
@@ -33,6 +35,38 @@ TEST_CASE("nccl: an abort by another thread ends what runs, within a second") {
           NCCL_GIVES(ncclInvalidArgument, ncclCommAbort(comm));
           return "aborted";
         }) == "rank 0: aborted");
+}
+
+TEST_CASE("nccl: who asks for an error waits for no abort that waits for its GPU") {
+  using namespace gyre;
+  struct SlowGpu final : plugin::nccl::OnGpu {
+    Status enqueue(const engine::Call& /*call*/, const void* /*input*/, void* /*output*/, cudaStream_t /*stream*/) override { return {}; }
+    Status why_not(const engine::Call& /*call*/) override { return {}; }
+    Status status() override { return {}; }
+    const Error* failure() const override { return nullptr; }
+    Status finish() override { return {}; }
+    bool idle() override { return true; }
+    bool in_graphs() override { return false; }
+    void abort(std::string_view /*why*/) override {
+      reached.set_value();
+      gate.get_future().wait();
+    }
+    std::promise<void> reached, gate;
+  };
+  plugin::nccl::Comm comm(0, 1, 0, {});
+  auto gpu = std::make_unique<SlowGpu>();
+  SlowGpu& slow = *gpu;
+  auto alone = engine::Communicator::create(transport::Rendezvous{}, configured({}));
+  REQUIRE(alone);
+  REQUIRE(comm.made(*std::move(alone), std::move(gpu)));
+  std::thread interrupting([&] { comm.interrupt(); });
+  slow.reached.get_future().wait();
+  auto asked = std::async(std::launch::async, [&] { return std::pair(comm.state(), comm.untold().has_value()); });
+  CHECK(asked.wait_for(std::chrono::seconds(20)) == std::future_status::ready);
+  slow.gate.set_value();
+  interrupting.join();
+  CHECK(asked.get() == std::pair(ncclRemoteError, true));
+  CHECK_FALSE(comm.untold());
 }
 
 TEST_CASE("nccl: after an abort nothing touches the buffers of a non-blocking call") {

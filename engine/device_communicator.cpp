@@ -194,7 +194,7 @@ bool DeviceCommunicator::idle() {
   return !failure_ && !under_way() && !graphs_.midway();
 }
 
-Status DeviceCommunicator::finish() {
+Status DeviceCommunicator::finish(const std::function<void()>& meanwhile) {
   constexpr std::chrono::milliseconds between{1};
   // For what comes without a word: a graph that was launched, and the next collective of one that has begun.
   constexpr std::chrono::seconds until_begun{2}, until_next{60};
@@ -203,6 +203,7 @@ Status DeviceCommunicator::finish() {
     const auto now = std::chrono::steady_clock::now();
     if (now >= next) {
       GYRE_TRY(status());
+      meanwhile();
       next = now + between;
     }
     const auto lock = turn();

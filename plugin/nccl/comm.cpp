@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "plugin/guard.h"
+#include "plugin/nccl/held_up.h"
 
 namespace gyre::plugin::nccl {
 namespace {
@@ -116,12 +117,17 @@ std::optional<Error> Comm::untold() {
 }
 
 Status Comm::wait_for(cudaStream_t stream, cuda::Context context) const {
-  if (on_gpu_ == nullptr) return cuda::wait_for(stream, context);
   cuda::Mark so_far(context);
   GYRE_TRY(so_far.set(stream));
-  while (!GYRE_TRY(so_far.passed())) {
+  return wait_for(so_far);
+}
+
+Status Comm::wait_for(cuda::Mark& mark) const {
+  HeldUp held_up(*this);
+  while (!GYRE_TRY(mark.passed())) {
     if (const auto error = job_error()) return *error;
     if (aborted_) return Error{Code::remote, "aborted while it waited for its stream"};
+    held_up.look();
     std::this_thread::yield();
   }
   return {};
@@ -129,7 +135,8 @@ Status Comm::wait_for(cudaStream_t stream, cuda::Context context) const {
 
 Status Comm::finish() {
   if (on_gpu_ == nullptr) return {};
-  Status finished = on_gpu_->finish();
+  HeldUp held_up(*this);
+  Status finished = on_gpu_->finish([&] { held_up.look(); });
   if (!finished && on_gpu_->failure() != nullptr) interrupt();
   return finished;
 }
@@ -146,6 +153,7 @@ void Comm::interrupt_made() {
   const std::string why = fmt::format("rank {} has given up this communicator", rank);
   if (engine_ != nullptr) engine_->abort(why);
   if (on_gpu_ != nullptr) on_gpu_->abort(why);
+  let_go_ = true;
 }
 
 void Comm::interrupt() {
@@ -158,6 +166,12 @@ void Comm::abort() {
   aborted_ = true;
   // What graphs launch later is let go then, as what is under way; else it would be an error of the GPU.
   if (busy_ || (on_gpu_ != nullptr && (!on_gpu_->idle() || on_gpu_->in_graphs()))) interrupt_made();
+}
+
+void for_each_comm(const std::function<void(ncclComm_t, const Comm&)>& look) {
+  Registry& registry = Registry::of_process();
+  const std::lock_guard lock(registry.mutex);
+  for (const auto& [handle, comm] : registry.comms) look(handle, *comm);
 }
 
 ncclComm_t handle(Shared comm) {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -60,9 +61,12 @@ class Comm {
   std::string failure() const;
   /// The same for whoever logs it: the first time only, where no call has returned it.
   std::optional<Error> untold();
+  /// It has failed, and streams are held by what it had not finished.
+  bool holds_streams() const { return made_ && on_gpu_ != nullptr && on_gpu_->failure() != nullptr && !let_go_; }
   /// Of one that was made, too: waits for what the stream has been given so far. Error: also where the communicator has failed, since it
   /// may be what holds the stream.
   Status wait_for(cudaStream_t, cuda::Context) const;
+  Status wait_for(cuda::Mark&) const;
   /// Waits until what its GPU was given has ended. Error: it can't, and streams that were held by that go on.
   Status finish();
   /// The same of all communicators that end with the process, which wait together. False: it has not, and what it has given to streams
@@ -89,10 +93,13 @@ class Comm {
   std::atomic<bool> told_{false};                  // the job's error
   std::atomic<ncclResult_t> error_ = ncclSuccess;  // written before in_background_ becomes false
   std::atomic<bool> aborted_{false};
+  std::atomic<bool> let_go_{false};  // what streams were given, also later
 };
 
 using Shared = std::shared_ptr<Comm>;
 
+/// Those that have a handle; whoever is called must neither take nor give one.
+void for_each_comm(const std::function<void(ncclComm_t, const Comm&)>&);
 /// A handle for a communicator, until forget().
 ncclComm_t handle(Shared);
 /// The same for one that goes by the handle of a real NCCL's communicator.

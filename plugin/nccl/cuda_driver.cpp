@@ -31,7 +31,6 @@ struct Driver {
   int (*capturing)(cudaStream_t, int* state);                      // cuStreamIsCapturing
   int (*create_event)(void** event, unsigned flags);               // cuEventCreate
   int (*record)(void* event, cudaStream_t);                        // cuEventRecord
-  int (*wait_event)(void* event);                                  // cuEventSynchronize
   int (*query_event)(void* event);                                 // cuEventQuery
   int (*destroy_event)(void* event);                               // cuEventDestroy_v2
   int (*wait_on_stream)(cudaStream_t, void* event, unsigned);      // cuStreamWaitEvent
@@ -62,12 +61,11 @@ const Driver* open() {
   const bool whole = library != nullptr && find(library, "cuPointerGetAttribute", found.attribute) &&
                      find(library, "cuStreamSynchronize", found.synchronize) && find(library, "cuCtxGetDevice", found.device) &&
                      find(library, "cuStreamIsCapturing", found.capturing) && find(library, "cuEventCreate", found.create_event) &&
-                     find(library, "cuEventRecord", found.record) && find(library, "cuEventSynchronize", found.wait_event) &&
-                     find(library, "cuEventQuery", found.query_event) && find(library, "cuEventDestroy_v2", found.destroy_event) &&
-                     find(library, "cuStreamWaitEvent", found.wait_on_stream) && find(library, "cuCtxGetCurrent", found.context) &&
-                     find(library, "cuCtxPushCurrent_v2", found.push) && find(library, "cuCtxPopCurrent_v2", found.pop) &&
-                     find(library, "cuMemcpyAsync", found.copy) && find(library, "cuMemAlloc_v2", found.allocate) &&
-                     find(library, "cuMemFree_v2", found.release);
+                     find(library, "cuEventRecord", found.record) && find(library, "cuEventQuery", found.query_event) &&
+                     find(library, "cuEventDestroy_v2", found.destroy_event) && find(library, "cuStreamWaitEvent", found.wait_on_stream) &&
+                     find(library, "cuCtxGetCurrent", found.context) && find(library, "cuCtxPushCurrent_v2", found.push) &&
+                     find(library, "cuCtxPopCurrent_v2", found.pop) && find(library, "cuMemcpyAsync", found.copy) &&
+                     find(library, "cuMemAlloc_v2", found.allocate) && find(library, "cuMemFree_v2", found.release);
   find(library, "cuDeviceGet", found.get_device);
   find(library, "cuDeviceGetPCIBusId", found.pci_address);
   find(library, "cuStreamGetCtx", found.stream_context);
@@ -140,16 +138,6 @@ bool reaches(const void* memory) {
   const Driver* cuda = driver.load(std::memory_order_acquire);
   unsigned type = 0;
   return cuda != nullptr && memory != nullptr && cuda->attribute(&type, memory_type, reinterpret_cast<uintptr_t>(memory)) == success;
-}
-
-Status wait_for(cudaStream_t stream, Context context) {
-  const Driver* cuda = driver.load(std::memory_order_acquire);
-  if (cuda == nullptr) return {};
-  const Entered there(*cuda, context);
-  GYRE_TRY(there.status());
-  const int result = cuda->synchronize(stream);
-  if (result == success || (stream == nullptr && context == nullptr)) return {};  // the stream of a thread that has no context is empty
-  return failed("cuStreamSynchronize", result);
 }
 
 // The legacy stream never is, and CUDA refuses the question while another of its context is.
@@ -233,18 +221,8 @@ Status Mark::set(cudaStream_t stream) {
   is_set_ = event_ != nullptr && cuda->record(event_, stream) == success;
   if (is_set_) return {};
   const int result = cuda->synchronize(stream);
-  if (result == success || (stream == nullptr && there == nullptr)) return {};  // as in wait_for()
+  if (result == success || (stream == nullptr && there == nullptr)) return {};  // the stream of a thread that has no context is empty
   return failed("neither cuEventRecord nor cuStreamSynchronize", result);
-}
-
-Status Mark::wait() {
-  const Driver* cuda = driver.load(std::memory_order_acquire);
-  if (cuda == nullptr || !is_set_) return {};
-  const Entered there(*cuda, context_);
-  GYRE_TRY(there.status());
-  if (const int result = cuda->wait_event(event_); result != success) return failed("cuEventSynchronize", result);
-  is_set_ = false;
-  return {};
 }
 
 Result<bool> Mark::passed() {

@@ -28,8 +28,6 @@ using Context = void*;
 Context context();
 /// That of a device, as CUDA counts, which the program and NCCL are in there. Null: there is no driver.
 Result<Context> context_of(int device);
-/// Waits for what the stream has been given so far.
-Status wait_for(cudaStream_t, Context);
 /// What the stream is given is not done, but kept for later.
 Result<bool> captures(cudaStream_t, Context);
 /// Copies between any memory of a GPU's and of the host's, after what the stream has been given so far, and waits for that.
@@ -48,8 +46,6 @@ class Mark {
   ~Mark();
   /// After what the stream has been given so far. Where that can't be kept it is waited for; error: neither.
   Status set(cudaStream_t);
-  /// Until that is done.
-  Status wait();
   /// That is done, or nothing was set.
   Result<bool> passed();
   /// What that stream is given from now on begins after it. Not one that is being captured, which CUDA lets wait for nothing outside.

@@ -24,7 +24,7 @@ class DeviceOnGpu final : public OnGpu {
   Status why_not(const engine::Call& call) override { return device_->why_not(call); }
   Status status() override { return device_->status(); }
   const Error* failure() const override { return device_->failure(); }
-  Status finish() override { return device_->finish(); }
+  Status finish(const std::function<void()>& meanwhile) override { return device_->finish(meanwhile); }
   bool idle() override { return device_->idle(); }
   bool in_graphs() override { return device_->in_graphs(); }
   void abort(std::string_view why) override { device_->abort(why); }

@@ -23,7 +23,7 @@ class OnGpu {
   virtual Status why_not(const engine::Call&) = 0;
   virtual Status status() = 0;
   virtual const Error* failure() const = 0;
-  virtual Status finish() = 0;
+  virtual Status finish(const std::function<void()>& meanwhile) = 0;
   virtual bool idle() = 0;
   virtual bool in_graphs() = 0;
   virtual void abort(std::string_view why) = 0;

@@ -1,6 +1,5 @@
 #include "plugin/nccl/wrap_settle.h"
 
-#include <algorithm>
 #include <string_view>
 #include <vector>
 
@@ -12,8 +11,14 @@
 namespace gyre::plugin::nccl::wrap {
 namespace {
 
-/// Both engines have done what comes before.
-bool is_next(const Issued& issued) { return cuda::wait_for(issued.operation.stream, issued.comm->context) && issued.comm->by_nccl.wait(); }
+/// Until both engines have done what comes before.
+Status wait_for_turn(std::span<const Issued> calls) {
+  for (const Issued& issued : calls) {
+    GYRE_TRY(issued.comm->wait_for(issued.operation.stream, issued.comm->context));
+    GYRE_TRY(issued.comm->wait_for(issued.comm->by_nccl));
+  }
+  return {};
+}
 
 // Several are a group of NCCL's on every rank: NCCL chooses for them together.
 ncclResult_t by_nccl(std::span<const Issued> calls, std::string_view why) {
@@ -56,7 +61,9 @@ ncclResult_t by_gyre(std::span<const Issued> calls) {
 Result<ncclResult_t> settle(std::span<const Issued> calls) {
   const std::shared_ptr<Beside>& comm = calls.front().comm;
   const char* unwilling = calls.front().unwilling;
-  if (unwilling == nullptr && !std::all_of(calls.begin(), calls.end(), is_next)) unwilling = "CUDA has failed";
+  const Status next = unwilling == nullptr ? wait_for_turn(calls) : Status();
+  if (!next && (comm->aborted() || comm->state() != ncclSuccess)) return next.error();
+  if (!next) unwilling = "CUDA has failed";
   if (unwilling != nullptr) {
     Beside::decline(comm, calls.size());
     return by_nccl(calls, unwilling);

@@ -53,7 +53,6 @@ FAKE int cuEventRecord(void* event, void* stream) {
   return state.fails_recording;
 }
 FAKE int cuEventQuery(void* event) { return (void)event, 0; }
-FAKE int cuEventSynchronize(void* event) { return (void)event, 0; }
 FAKE int cuEventDestroy_v2(void* event) { return (void)event, 0; }
 FAKE int cuStreamWaitEvent(void* stream, void* event, unsigned flags) {
   (void)event, (void)flags;

@@ -1,4 +1,5 @@
 // NCCL's interface by gyre alone: an error holds the streams of collectives on a GPU that have not finished, until their communicator ends.
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <array>
@@ -8,7 +9,9 @@
 #include <thread>
 #include <utility>
 
+#include "test/becomes.h"
 #include "test/catch.h"
+#include "test/kept_log.h"
 #include "test/plugin/host_cuda.h"
 #include "test/plugin/nccl_ranks.h"
 
@@ -170,6 +173,31 @@ TEST_CASE("nccl on a GPU: what had finished before an error holds no stream") {
   stream.add([] {});
   CHECK(stream.done_within(1s));
   CHECK(first.all(2));
+}
+
+TEST_CASE("nccl on a GPU: who waits behind another communicator's error says which to abort") {
+  const WithHostCuda gpu;
+  const test::KeptLog log(log::Level::warn);
+  HeldInts lost, data, other_data;
+  HostCudaStream stream, other;
+  Widowed failed, healthy;
+  CHECK(held_sum(lost, failed.comm(), stream) == ncclSuccess);
+  CHECK(held_sum(data, healthy.comm(), stream) == ncclSuccess);
+  CHECK(held_sum(other_data, healthy.other(), other) == ncclSuccess);
+  failed.lose_other();
+  CHECK(failed.error() == ncclRemoteError);
+  const ncclComm_t ended = healthy.take();
+  ncclResult_t destroyed = ncclInternalError;
+  std::thread destroying([&] { destroyed = ncclCommDestroy(ended); });
+  const auto named = [](ncclComm_t comm) { return fmt::format("comm {} (rank 0 of 2)", fmt::ptr(comm)); };
+  CHECK(test::becomes([&] {
+    return log.has(fmt::format("{} waits for a stream, maybe behind what the failure of {} holds", named(ended), named(failed.comm())));
+  }));
+  CHECK(ncclCommAbort(failed.take()) == ncclSuccess);
+  destroying.join();
+  CHECK(destroyed == ncclSuccess);
+  CHECK(stream.done());
+  CHECK(data.all(2));
 }
 
 TEST_CASE("nccl on a GPU: a process ends while streams are held, and what is behind does not run") {

@@ -348,6 +348,25 @@ TEST_CASE("wrap on a GPU: NCCL is given no communicator that another thread abor
   }
 }
 
+TEST_CASE("wrap on a GPU: an abort ends a call on host memory that waits for its stream") {
+  const BesideFake beside({"GYRE_COLLECTIVES=all_reduce", "GYRE_DEVICE=host"});
+  std::vector<float> data(many, 1);
+  HostCudaStream stream;
+  std::promise<void> gate;
+  stream.add([opened = gate.get_future().share()] { opened.wait(); });
+  std::array<ncclComm_t, 2> comms{};
+  REQUIRE(ncclCommInitAll(comms.data(), 2, nullptr) == ncclSuccess);
+  const int before = test::host_marks_used();
+  auto called =
+      std::async(std::launch::async, [&] { return ncclAllReduce(data.data(), data.data(), many, ncclFloat32, ncclSum, comms[0], stream); });
+  CHECK(test::becomes([&] { return test::host_marks_used() > before; }));
+  CHECK(ncclCommAbort(comms[0]) == ncclSuccess);
+  CHECK(called.wait_for(20s) == std::future_status::ready);
+  gate.set_value();
+  CHECK(called.get() == ncclRemoteError);
+  CHECK(ncclCommAbort(comms[1]) == ncclSuccess);
+}
+
 TEST_CASE("wrap on a GPU: a communicator is destroyed when what it was given has ended") {
   const BesideFake beside;
   CHECK(run_nccl(2, [](ncclComm_t comm, int rank) -> std::string {

@@ -11,7 +11,7 @@ Subcommand add_topo(CLI::App& app) {
   CLI::App* sub =
       app.add_subcommand("topo", "Show a machine: NUMA nodes, PCI switches, GPUs, NICs, which NIC is near which GPU, and channels");
   CLI::Option* root = add_path(sub, "--root", command->root, "Folder with another machine's /sys and /proc, in place of this one's");
-  add_path(sub, "--xml", command->xml, "A topology file of NCCL's, in place of NCCL_TOPO_FILE and of this machine")->excludes(root);
+  add_path(sub, "--xml", command->xml, "A topology file of NCCL's, in place of this machine")->excludes(root);
   add_path(sub, "--dump", command->dump, "Write what is shown to this file, as NCCL_TOPO_FILE takes it");
   add_path(sub, "--svg", command->svg, "Draw it to this file");
   sub->add_option("--nodes", command->nodes, "Channels of a job on so many machines like it (1)")->check(CLI::Range(1, 1 << 14));

@@ -15,29 +15,17 @@
 namespace gyre::perf {
 namespace {
 
-constexpr size_t most_bytes = 64 << 20;  // of a file; the largest machines take some 100 KiB
-
-// `named`: what named the file.
-Result<topo::Topology> from_file(const std::string& named, const std::string& path) {
-  const auto text = read_file(path, most_bytes);
-  if (!text) return Error{text.error().code, fmt::format("{} {}: {}", named, path, text.error().what)};
-  auto topology = topo::read_nccl_xml(*text);
-  if (!topology) return Error{topology.error().code, fmt::format("{} {}:{}", named, path, topology.error().what)};
-  return topology;
-}
-
 struct Source {
   topo::Topology topology;
   std::string name;
 };
 
-// A flag first, then NCCL's own variable, then this machine.
 Result<Source> source_of(const TopoCommand& command) {
-  const char* const file = std::getenv("NCCL_TOPO_FILE");
-  if (!command.xml.empty()) return Source{GYRE_TRY(from_file("--xml", command.xml)), command.xml};
+  if (!command.xml.empty()) return Source{GYRE_TRY(topo::read_nccl_file("--xml", command.xml)), command.xml};
   if (!command.root.empty()) return Source{GYRE_TRY(topo::discover(command.root)), command.root};
-  if (file != nullptr && *file != '\0') return Source{GYRE_TRY(from_file("NCCL_TOPO_FILE", file)), fmt::format("NCCL_TOPO_FILE {}", file)};
-  return Source{GYRE_TRY(topo::this_machine()), "this machine"};
+  const char* const file = std::getenv("NCCL_TOPO_FILE");
+  const std::string by = file != nullptr && *file != '\0' ? fmt::format(", NCCL_TOPO_FILE {}", file) : "";
+  return Source{GYRE_TRY(topo::this_machine()), "this machine" + by};
 }
 
 // One would overwrite the other.

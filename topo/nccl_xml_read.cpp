@@ -4,6 +4,7 @@
 #include <charconv>
 #include <limits>
 
+#include "base/file.h"
 #include "topo/nccl_xml.h"
 #ifdef GYRE_HAVE_PUGIXML
 #include <map>
@@ -113,6 +114,8 @@ class XmlReader {
       part.is = GYRE_TRY(read_nic(nic));
     } else if (kind == pci_bridge || node.child("pci")) {
       part.is = Switch{};
+    } else if (part.pci->class_code == 0) {
+      part.is = Switch{};  // until it is completed()
     } else {
       return {};  // a disk, say
     }
@@ -156,7 +159,7 @@ class XmlReader {
     for (const pugi::xml_node net : node.children("net")) {
       Port port;
       port.name = GYRE_TRY(words(net, "name"));
-      port.number = GYRE_TRY(small(net, "port", 1));
+      port.number = std::max(1, GYRE_TRY(small(net, "port")));  // NCCL has 0 for a socket
       port.gbit_per_s = GYRE_TRY(small(net, "speed")) / 1000.0;
       port.guid = GYRE_TRY(number(net, "guid", 0));
       port.rdma = port.guid > most_devices;
@@ -181,5 +184,14 @@ Result<Topology> read_nccl_xml(std::string_view) {
 }
 
 #endif
+
+Result<Topology> read_nccl_file(std::string_view named, const std::string& path) {
+  constexpr size_t most_bytes = 64 << 20;  // the largest machines take some 100 KiB
+  const auto text = read_file(path, most_bytes);
+  if (!text) return Error{text.error().code, fmt::format("{} {}: {}", named, path, text.error().what)};
+  auto topology = read_nccl_xml(*text);
+  if (!topology) return Error{topology.error().code, fmt::format("{} {}:{}", named, path, topology.error().what)};
+  return topology;
+}
 
 }  // namespace gyre::topo

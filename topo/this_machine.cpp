@@ -1,17 +1,25 @@
 #include "topo/this_machine.h"
 
+#include <cstdlib>
+
 #include "base/log.h"
+#include "topo/completed.h"
 #include "topo/discover.h"
 #include "topo/hwloc_numa.h"
+#include "topo/nccl_xml.h"
 #include "topo/nvml.h"
 
 namespace gyre::topo {
 namespace {
 
+constexpr const char* variable = "NCCL_TOPO_FILE";
+
 Result<Topology> read_this_machine() {
   const auto gpus = read_nvml();
   if (!gpus) log::warn("NVLinks are not known: {}", gpus.error().what);
-  return discover("/", gpus ? *gpus : std::vector<DriverGpu>(), read_hwloc_numa());
+  auto shown = discover("/", gpus ? *gpus : std::vector<DriverGpu>(), read_hwloc_numa());
+  const char* const file = std::getenv(variable);
+  return file != nullptr && *file != '\0' ? this_machine_by(file, shown) : shown;
 }
 
 }  // namespace
@@ -19,6 +27,12 @@ Result<Topology> read_this_machine() {
 const Result<Topology>& this_machine() {
   static const auto& machine = *new Result<Topology>(read_this_machine());  // threads may ask while the process ends
   return machine;
+}
+
+Result<Topology> this_machine_by(const std::string& file, const Result<Topology>& shown) {
+  Topology told = GYRE_TRY(read_nccl_file(variable, file));
+  log::info("{} {}: taken for this machine's map", variable, file);
+  return shown ? completed(std::move(told), *shown) : std::move(told);
 }
 
 }  // namespace gyre::topo

@@ -1,11 +1,17 @@
-// This machine, by all who tell of it: sysfs, NVIDIA's driver, hwloc.
+// This machine, by all who tell of it: NCCL_TOPO_FILE, sysfs, NVIDIA's driver, hwloc.
 #pragma once
+#include <string>
+
 #include "topo/topology.h"
 
 namespace gyre::topo {
 
-/// Read when it is first asked for, some 20 ms, and then the same for the whole process. From any thread. Where the driver can't be asked a
-/// warning, and no NVLinks. Error: as discover().
+/// Read when it is first asked for, some 20 ms, and then the same for the whole process. From any thread. As NCCL's users have it: where
+/// NCCL_TOPO_FILE is set, what that file says comes first, and the system is asked for the rest; a line at info says so. Where the driver
+/// can't be asked a warning, and no NVLinks. Error: as discover() or read_nccl_file().
 const Result<Topology>& this_machine();
+
+/// What that is with NCCL_TOPO_FILE=`file`. `shown`: without it; an error there is none where the file says all.
+Result<Topology> this_machine_by(const std::string& file, const Result<Topology>& shown);
 
 }  // namespace gyre::topo

@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <optional>
 #include <utility>
 
+#include "base/file.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "plugin/nccl/cuda_driver.h"
+#include "topo/nccl_xml.h"
 #include "topo/this_machine.h"
 
 namespace gyre::plugin::nccl {
@@ -17,7 +21,9 @@ Result<topo::GpuRow> row_of(int device) {
   const std::string said = cuda::pci_address(device);
   const auto address = topo::parse_pci_address(said);
   if (!address) return Error{Code::cuda, fmt::format("CUDA's driver says that device {} is at '{}'", device, said)};
-  return topo::gpu_row(GYRE_TRY(topo::this_machine()), *address);
+  const Result<topo::Topology>& machine = topo::this_machine();
+  if (!machine) log::warn("no map of this machine: {}", machine.error().what);
+  return topo::gpu_row(GYRE_TRY(machine), *address);
 }
 
 // Nothing: its messages do without what could be known of their ways.
@@ -26,6 +32,17 @@ std::optional<topo::GpuRow> where_it_is(int device, Rank rank) {
   if (row) return *std::move(row);
   log::info("rank {} does not know where its GPU is: {}", rank, row.error().what);
   return {};
+}
+
+// As NCCL, which does so itself where gyre is beside it.
+void dump_this_machine(Rank rank) {
+  const char* const file = std::getenv("NCCL_TOPO_DUMP_FILE");
+  const char* const asked = std::getenv("NCCL_TOPO_DUMP_FILE_RANK");
+  if (file == nullptr || *file == '\0') return;
+  if (parse_number(asked != nullptr ? asked : "").value_or(0) != static_cast<uint64_t>(rank)) return;
+  const Result<topo::Topology>& machine = topo::this_machine();
+  const Status written = machine ? write_file("NCCL_TOPO_DUMP_FILE", file, topo::write_nccl_xml(*machine)) : Status(machine.error());
+  if (!written) log::warn("{}", written.error().what);
 }
 
 }  // namespace
@@ -52,6 +69,7 @@ Result<std::unique_ptr<OnGpu>> make_on_gpus(engine::Communicator& ranks, const M
 
 Result<std::unique_ptr<OnGpu>> join_on_gpus(engine::Communicator& ranks, int device, const std::atomic<bool>* cancelled) {
   const auto all = GYRE_TRY(gpus_of_all(ranks.bootstrap(), device));
+  dump_this_machine(ranks.rank());
   if (all.refusal.empty()) return make_on_gpus(ranks, all.make, device, cancelled);
   if (cuda::present()) log::warn("rank {}: no collectives on GPU memory: {}", ranks.rank(), all.refusal);
   return std::unique_ptr<OnGpu>();

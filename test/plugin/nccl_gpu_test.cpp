@@ -1,8 +1,11 @@
 // NCCL's interface by gyre alone on GPU memory: in the order of streams, without waiting.
 #include <algorithm>
+#include <cstdlib>
 #include <future>
 
 #include "test/catch.h"
+#include "test/folder.h"
+#include "test/kept_log.h"
 #include "test/plugin/host_cuda.h"
 #include "test/plugin/nccl_ranks.h"
 
@@ -322,4 +325,31 @@ TEST_CASE("nccl on a GPU: where the GPU is decides no more than the ways of mess
           }) == "");
   }
   test::place_host_gpu("");
+}
+
+TEST_CASE(
+    "nccl by a file: a GPU that the system does not show is where NCCL_TOPO_FILE has it, and the map is dumped by the rank asked for") {
+  const WithHostCuda gpu;
+  const test::Folder folder;
+  const std::string dumped = folder / "dumped.xml";
+  ::setenv("NCCL_TOPO_DUMP_FILE", dumped.c_str(), 1);
+  ::setenv("NCCL_TOPO_DUMP_FILE_RANK", "1", 1);
+  test::place_host_gpu("0000:FE:1F.7");  // as in desk.xml
+  {
+    const test::KeptLog log;
+    const auto one = [](ncclComm_t comm, int) -> std::string {
+      HostCudaStream stream;
+      Floats data(elements, 1);
+      NCCL_OK(ncclAllReduce(data.data(), data.data(), elements, ncclFloat32, ncclSum, comm, stream));
+      return stream.done() && data.all(2) ? "" : "a wrong sum";
+    };
+    CHECK(run_nccl(2, one) == "");
+    CHECK(log.count("taken for this machine's map") == 1);
+    CHECK(log.has("GPUs: 1 channel, ranks in the order 0 1"));
+    CHECK_FALSE(log.has("does not know where its GPU is"));
+  }
+  test::place_host_gpu("");
+  CHECK(test::contains(test::content(dumped), "busid=\"0000:fe:1f.7\" class=\"0x030200\""));
+  ::unsetenv("NCCL_TOPO_DUMP_FILE");
+  ::unsetenv("NCCL_TOPO_DUMP_FILE_RANK");
 }

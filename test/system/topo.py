@@ -20,7 +20,7 @@ def what_is_dumped_is_read_back():
         with open(first, encoding="utf-8") as a, open(second, encoding="utf-8") as b:
             check(a.read() == b.read(), shown.story())
         named = run("topo", env={"NCCL_TOPO_FILE": first}).passed()
-        check(named.out.startswith(f"NCCL_TOPO_FILE {first}: "), named.story())
+        check(named.out == shown.out.replace("this machine: ", f"this machine, NCCL_TOPO_FILE {first}: "), named.story() + shown.story())
 
 
 def files_that_are_none():

@@ -11,7 +11,8 @@ Subcommand add_topo(CLI::App& app) {
   CLI::App* sub =
       app.add_subcommand("topo", "Show a machine: NUMA nodes, PCI switches, GPUs, NICs, which NIC is near which GPU, and channels");
   CLI::Option* root = add_path(sub, "--root", command->root, "Folder with another machine's /sys and /proc, in place of this one's");
-  add_path(sub, "--xml", command->xml, "A topology file of NCCL's, in place of this machine")->excludes(root);
+  CLI::Option* xml = add_path(sub, "--xml", command->xml, "A topology file of NCCL's, in place of this machine")->excludes(root);
+  sub->add_option("--host", command->host, "Which of its hosts, where it has several (1)")->needs(xml)->check(CLI::Range(1, 1 << 14));
   add_path(sub, "--dump", command->dump, "Write what is shown to this file, as NCCL_TOPO_FILE takes it");
   add_path(sub, "--svg", command->svg, "Draw it to this file");
   sub->add_option("--nodes", command->nodes, "Channels of a job on so many machines like it (1)")->check(CLI::Range(1, 1 << 14));

@@ -131,6 +131,7 @@ int report(const ReportCommand&, const Config&);
 struct TopoCommand {
   std::string root;  ///< empty: this machine
   std::string xml;   ///< empty: none
+  size_t host = 1;   ///< of those in it
   std::string dump;  ///< empty: no file is written
   std::string svg;   ///< likewise
   int nodes = 1;     ///< machines like it that channels go through

@@ -20,8 +20,16 @@ struct Source {
   std::string name;
 };
 
+Result<Source> from_file(const std::string& path, size_t host) {
+  auto hosts = GYRE_TRY(topo::read_nccl_file("--xml", path));
+  if (host > hosts.size())
+    return Error{Code::invalid_argument,
+                 fmt::format("--host {}: {} has {} host{}", host, path, hosts.size(), hosts.size() == 1 ? "" : "s")};
+  return Source{std::move(hosts[host - 1]), hosts.size() == 1 ? path : fmt::format("{}, host {} of {} (--host)", path, host, hosts.size())};
+}
+
 Result<Source> source_of(const TopoCommand& command) {
-  if (!command.xml.empty()) return Source{GYRE_TRY(topo::read_nccl_file("--xml", command.xml)), command.xml};
+  if (!command.xml.empty()) return from_file(command.xml, command.host);
   if (!command.root.empty()) return Source{GYRE_TRY(topo::discover(command.root)), command.root};
   const char* const file = std::getenv("NCCL_TOPO_FILE");
   const std::string by = file != nullptr && *file != '\0' ? fmt::format(", NCCL_TOPO_FILE {}", file) : "";

@@ -16,7 +16,8 @@ namespace gyre::topo {
 #ifdef GYRE_HAVE_PUGIXML
 namespace {
 
-constexpr int deepest = 64;  // elements inside each other
+constexpr int deepest = 64;                    // elements inside each other
+constexpr std::string_view unset = "fffffff";  // begins what stands for a hidden_switch
 // NCCL's sockets, and older plugins, have the number of a device for its GUID, which otherwise has a vendor and a serial number in it.
 // (Where gyre's net plugin went by sockets, an interface's address stands there, and can't be told from an RDMA device's.)
 constexpr uint64_t most_devices = 0xffff;
@@ -25,7 +26,7 @@ class XmlReader {
  public:
   explicit XmlReader(std::string_view text) : text_(text) {}
 
-  Result<Topology> read() {
+  Result<std::vector<Topology>> read() {
     pugi::xml_document document;
     const pugi::xml_parse_result parsed = document.load_buffer(text_.data(), text_.size());
     if (!parsed) return wrong_at(parsed.offset, parsed.description());
@@ -34,8 +35,8 @@ class XmlReader {
     const uint64_t version = GYRE_TRY(number(system, "version", 0));
     if (version != 1) return wrong(system, fmt::format("version {} of <system>, not 1", version));
     for (const pugi::xml_node cpu : system.children("cpu")) GYRE_TRY(read_cpu(cpu));
-    if (topology_.parts.empty()) return wrong(system, "<system> has no <cpu>");
-    return std::move(topology_);
+    if (hosts_.empty()) return wrong(system, "<system> has no <cpu>");
+    return std::move(hosts_);
   }
 
  private:
@@ -77,12 +78,17 @@ class XmlReader {
         node, fmt::format("{}=\"{}\" of <{}> is not a PCI address such as 0000:1b:00.0", name, node.attribute(name).value(), node.name()));
   }
 
+  // To the host that is being read.
   int push(Part part) {
-    topology_.parts.push_back(std::move(part));
-    return static_cast<int>(topology_.parts.size()) - 1;
+    std::vector<Part>& parts = hosts_[host_].parts;
+    parts.push_back(std::move(part));
+    return static_cast<int>(parts.size()) - 1;
   }
 
   Status read_cpu(const pugi::xml_node& node) {
+    const std::string hash = node.attribute("host_hash").value();  // which a file for one host need not have
+    host_ = hash.empty() ? 0 : by_hash_.try_emplace(hash, by_hash_.size()).first->second;
+    hosts_.resize(std::max(hosts_.size(), host_ + 1));
     Numa numa;
     numa.id = GYRE_TRY(small(node, "numaid", -1));
     numa.cpus = GYRE_TRY(words(node, "affinity"));
@@ -101,7 +107,7 @@ class XmlReader {
     Part part;
     part.parent = parent;
     part.pci = GYRE_TRY(pci_of(node));
-    const auto [known, fresh] = at_.try_emplace(part.pci->address, node.offset_debug());
+    const auto [known, fresh] = at_.try_emplace({host_, part.pci->address}, node.offset_debug());
     if (!fresh)
       return wrong(node, fmt::format("busid {} is there twice; {}", text(part.pci->address), wrong_at(known->second, "the first").what));
     const pugi::xml_node gpu = node.child("gpu");
@@ -144,7 +150,8 @@ class XmlReader {
     gpu.compute_capability = GYRE_TRY(small(node, "sm"));
     for (const pugi::xml_node link : node.children("nvlink")) {
       std::optional<PciAddress> target;
-      if (link.attribute("target").value() != hidden_switch) target = GYRE_TRY(address(link, "target"));
+      const bool hidden = std::string_view(link.attribute("target").value()).starts_with(unset);
+      if (!hidden) target = GYRE_TRY(address(link, "target"));
       gpu.nvlinks.push_back({target, static_cast<uint32_t>(GYRE_TRY(number(link, "tclass", 0, 0xffffff))),
                              static_cast<int>(GYRE_TRY(number(link, "count", 1, 1024)))});
     }
@@ -169,29 +176,31 @@ class XmlReader {
   }
 
   std::string_view text_;
-  Topology topology_;
-  std::map<PciAddress, ptrdiff_t> at_;  // where each was
+  std::vector<Topology> hosts_;
+  std::map<std::string, size_t> by_hash_;
+  size_t host_ = 0;
+  std::map<std::pair<size_t, PciAddress>, ptrdiff_t> at_;  // of a host: where each was
 };
 
 }  // namespace
 
-Result<Topology> read_nccl_xml(std::string_view text) { return XmlReader(text).read(); }
+Result<std::vector<Topology>> read_nccl_xml(std::string_view text) { return XmlReader(text).read(); }
 
 #else
 
-Result<Topology> read_nccl_xml(std::string_view) {
+Result<std::vector<Topology>> read_nccl_xml(std::string_view) {
   return Error{Code::invalid_usage, "gyre was built without pugixml, which reads topology files"};
 }
 
 #endif
 
-Result<Topology> read_nccl_file(std::string_view named, const std::string& path) {
+Result<std::vector<Topology>> read_nccl_file(std::string_view named, const std::string& path) {
   constexpr size_t most_bytes = 64 << 20;  // the largest machines take some 100 KiB
   const auto text = read_file(path, most_bytes);
   if (!text) return Error{text.error().code, fmt::format("{} {}: {}", named, path, text.error().what)};
-  auto topology = read_nccl_xml(*text);
-  if (!topology) return Error{topology.error().code, fmt::format("{} {}:{}", named, path, topology.error().what)};
-  return topology;
+  auto hosts = read_nccl_xml(*text);
+  if (!hosts) return Error{hosts.error().code, fmt::format("{} {}:{}", named, path, hosts.error().what)};
+  return hosts;
 }
 
 }  // namespace gyre::topo

@@ -30,9 +30,10 @@ const Result<Topology>& this_machine() {
 }
 
 Result<Topology> this_machine_by(const std::string& file, const Result<Topology>& shown) {
-  Topology told = GYRE_TRY(read_nccl_file(variable, file));
-  log::info("{} {}: taken for this machine's map", variable, file);
-  return shown ? completed(std::move(told), *shown) : std::move(told);
+  auto hosts = GYRE_TRY(read_nccl_file(variable, file));
+  const std::string others = hosts.size() > 1 ? fmt::format(", of {} hosts in it the first", hosts.size()) : "";
+  log::info("{} {}: taken for this machine's map{}", variable, file, others);
+  return shown ? completed(std::move(hosts[0]), *shown) : std::move(hosts[0]);
 }
 
 }  // namespace gyre::topo

@@ -71,4 +71,19 @@ def nodes_without_gpus():
         check("--nodes" not in run("topo", "--xml", machine).passed().out, "without --nodes")
 
 
-subjects([this_machine, what_is_dumped_is_read_back, files_that_are_none, paths_that_are_empty_or_the_same, nodes_without_gpus])
+def a_file_of_several_hosts():
+    with tempfile.TemporaryDirectory() as folder:
+        hosts = os.path.join(folder, "hosts.xml")
+        with open(hosts, "w", encoding="utf-8") as file:
+            file.write('<system version="1">\n <cpu host_hash="0x1" numaid="0"/>\n <cpu host_hash="0x2" numaid="5"/>\n</system>\n')
+        done = run("topo", "--xml", hosts).passed()
+        check(f"{hosts}, host 1 of 2 (--host): 1 NUMA node," in done.out and "NUMA node 0" in done.out, done.story())
+        done = run("topo", "--xml", hosts, "--host", 2).passed()
+        check("host 2 of 2" in done.out and "NUMA node 5" in done.out, done.story())
+        run("topo", "--xml", hosts, "--host", 3).complains(f"--host 3: {hosts} has 2 hosts")
+        run("topo", "--host", 1).complains("--host", "--xml")
+        done = run("topo", env={"NCCL_TOPO_FILE": hosts, "GYRE_LOG": "info"}).passed(quiet=False)
+        check(f"NCCL_TOPO_FILE {hosts}: taken for this machine's map, of 2 hosts in it the first" in done.err, done.story())
+
+
+subjects([a_file_of_several_hosts, this_machine, what_is_dumped_is_read_back, files_that_are_none, paths_that_are_empty_or_the_same, nodes_without_gpus])

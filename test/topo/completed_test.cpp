@@ -22,7 +22,7 @@ Topology completed_from(const std::string& inside, const FakeMachine& machine, c
   const auto told = read_nccl_xml(system_of(inside));
   INFO(error_of(told));
   REQUIRE(told);
-  return completed(*told, *discover(machine.root(), driver));
+  return completed(told->at(0), *discover(machine.root(), driver));
 }
 
 /// The name and the distance of each GPU's best way out.
@@ -140,7 +140,7 @@ TEST_CASE("a machine completed by itself is the same") {
   const FakeMachine machine;
   test::make_dgx(machine);
   const Topology shown = *discover(machine.root());
-  CHECK(write_nccl_xml(completed(*read_nccl_xml(write_nccl_xml(shown)), shown)) == write_nccl_xml(shown));
+  CHECK(write_nccl_xml(completed(read_nccl_xml(write_nccl_xml(shown))->at(0), shown)) == write_nccl_xml(shown));
 }
 
 TEST_CASE("this machine's file is named where it is used, and where it can't be") {

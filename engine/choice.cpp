@@ -61,6 +61,11 @@ HostLoad most_crowded(const std::vector<Facts>& facts) {
   return worst;
 }
 
+// Of the constants, by what joins all ranks; "": shared memory.
+std::string host_machine(std::string_view over, const HostLoad& load) {
+  return fmt::format("host{}{}{}", over.empty() ? "" : "_", over, load.crowded ? "_crowded" : "");
+}
+
 Result<Choice> by_price(const Circumstances& c, const Call& call, topo::Profiles& profiles, const Excluded& excluded) {
   const topo::Choice priced = topo::choose(query(c, call), profiles);
   const Placed placed = placed_for(c, call), plain = numbered(placed);
@@ -105,6 +110,8 @@ Result<Circumstances> circumstances(const Config& config, const std::vector<Fact
   const topo::Constants constants = GYRE_TRY(topo::constants_for_here(*config.constants));
   c.costs = GYRE_TRY(constants.machine(machine(config, facts)));
   const HostLoad load = most_crowded(facts);
+  if (hosts_by_verbs(config, facts))
+    c.costs.link[topo::between] = GYRE_TRY(constants.machine(host_machine("verbs", load))).link[topo::inside];
   c.costs.processors_per_node = load.crowded ? load.processors : 0;
   c.slots = !all_over_tcp(config, facts);
   const auto credits = static_cast<uint32_t>(*config.slots);
@@ -122,9 +129,9 @@ Result<Circumstances> circumstances(const Config& config, const std::vector<Fact
 }
 
 std::string machine(const Config& config, const std::vector<Facts>& facts) {
-  const bool posted = *config.transport == "ucx" || *config.transport == "verbs";
-  const char* over = all_over_tcp(config, facts) ? "_tcp" : posted ? "_ucx" : "";
-  return fmt::format("host{}{}", over, most_crowded(facts).crowded ? "_crowded" : "");
+  std::string over = all_over_tcp(config, facts) ? "tcp" : *config.transport;
+  if (over != "tcp" && over != "ucx" && over != "verbs") over.clear();
+  return host_machine(over, most_crowded(facts));
 }
 
 topo::Costs on_gpus(const topo::Costs& hosts, topo::Costs gpus) {

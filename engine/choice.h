@@ -31,9 +31,9 @@ struct Circumstances {
 /// `channels`: as placed()'s. Error: a GYRE_GRID that is none for so many ranks, or GYRE_CONSTANTS that can't be read or lack this kind of
 /// machine.
 Result<Circumstances> circumstances(const Config&, const std::vector<Facts>&, const topo::ChannelOrders& channels = {});
-/// The machine of the constants that ranks so joined run on: "host", or "host_ucx" where UCX or verbs joins the ranks of a host, or
-/// "host_tcp" where TCP joins all; with
-/// "_crowded" where a host has more ranks than processors.
+/// The machine of the constants that ranks so joined run on: "host", or "host_ucx", "host_verbs" or "host_tcp" where that joins also the
+/// ranks of a host; with "_crowded" where a host has more ranks than processors. Where `auto` joins hosts by verbs, these links are
+/// "host_verbs"'s.
 std::string machine(const Config&, const std::vector<Facts>&);
 
 /// What collectives on memory of GPUs cost. `gpus`: the machine "gpu" of the constants, where ranks of a host reach each other's, or

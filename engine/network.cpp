@@ -25,6 +25,12 @@ bool all_over_tcp(const Config& config, const std::vector<Facts>& facts) {
   return facts.size() > 1;
 }
 
+bool hosts_by_verbs(const Config& config, const std::vector<Facts>& facts) {
+  const auto one_host = [&](const Facts& f) { return f.host == facts[0].host; };
+  return *config.transport == "auto" && std::ranges::all_of(facts, [](const Facts& f) { return has(f, "verbs"); }) &&
+         !std::ranges::all_of(facts, one_host);
+}
+
 Config suited(Config config, const std::vector<Facts>& facts) {
   const bool by_default = std::all_of(facts.begin(), facts.end(), [](const Facts& f) { return f.slots_by_default; });
   if (!by_default || !all_over_tcp(config, facts)) return config;

@@ -18,7 +18,7 @@ Subcommand add_measure(CLI::App& app) {
   command->sizes.step_factor = 4;
   CLI::App* sub = app.add_subcommand("measure", "Time every algorithm of collectives at every size");
   sub->add_option("--ranks", command->ranks, "Local ranks to start (2)")->check(CLI::Range(2, 64));
-  sub->add_option("--transport", command->transport, "shm, tcp or ucx (shm)")->check(CLI::IsMember({"shm", "tcp", "ucx"}));
+  sub->add_option("--transport", command->transport, "shm, tcp, verbs or ucx (shm)")->check(CLI::IsMember({"shm", "tcp", "verbs", "ucx"}));
   add_collectives(sub, "--collectives", command->collectives);
   add_bytes(sub, "-b,--minbytes", command->sizes.min_bytes, "Smallest size (8)");
   add_bytes(sub, "-e,--maxbytes", command->sizes.max_bytes, "Largest size (64M)");
@@ -50,9 +50,9 @@ Subcommand add_tune(CLI::App& app) {
   CLI::App* sub = app.add_subcommand("tune", "Measure this host and write what things cost here, for GYRE_CONSTANTS");
   sub->add_option("-o,--output", command->file, "Write the constants to this file; samples go beside it")->required();
   sub->add_option("--ranks", command->ranks, "Numbers of local ranks (2,4)")->delimiter(',')->check(CLI::Range(2, 64));
-  sub->add_option("--transport", command->transports, "shm, tcp, ucx (shm,tcp)")
+  sub->add_option("--transport", command->transports, "shm, tcp, verbs, ucx (shm,tcp)")
       ->delimiter(',')
-      ->check(CLI::IsMember({"shm", "tcp", "ucx"}));
+      ->check(CLI::IsMember({"shm", "tcp", "verbs", "ucx"}));
   add_collectives(sub, "--collectives", command->collectives);
   add_bytes(sub, "-b,--minbytes", command->sizes.min_bytes, "Smallest size (8)");
   add_bytes(sub, "-e,--maxbytes", command->sizes.max_bytes, "Largest size (64M)");

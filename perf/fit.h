@@ -9,8 +9,8 @@
 
 namespace gyre::perf {
 
-/// The machine of the constants on which a sample was taken: "host", "host_ucx" or "host_tcp", with "_crowded" where ranks share
-/// processors.
+/// The machine of the constants on which a sample was taken: "host", "host_tcp", "host_verbs" or "host_ucx", with "_crowded" where ranks
+/// share processors.
 std::string machine_of(const Sample&);
 /// What was chosen from when the sample was taken; of costs as given.
 topo::Query query_of(const Sample&, const topo::Costs&);

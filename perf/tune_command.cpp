@@ -5,6 +5,7 @@
 
 #include "perf/commands.h"
 #include "perf/profile.h"
+#include "transport/transport.h"
 
 namespace gyre::perf {
 
@@ -14,6 +15,10 @@ int tune(const TuneCommand& command, const Config& config) {
   if (const auto sizes = sizes_of(command.sizes); !sizes) return complain(sizes.error());
   if (command.file.empty() || std::filesystem::is_directory(command.file, error))
     return complain({Code::invalid_argument, fmt::format("--output {}: is no file", command.file)});
+  for (const std::string& name : command.transports) {  // before minutes go into the others
+    if (name == "verbs" && transport::devices(name).empty())
+      return complain({Code::invalid_argument, fmt::format("--transport verbs: {}", transport::why_not(name, name))});
+  }
   if (const auto before = read_profile(command.file); !before) return complain(before.error());   // fit keeps a part of it
   if (std::filesystem::is_regular_file(samples, error)) std::filesystem::remove(samples, error);  // measure adds to a file
   if (error && error != std::errc::no_such_file_or_directory)

@@ -221,11 +221,31 @@ TEST_CASE("on GPUs few hops win up to megabytes, and what goes to another host p
   CHECK(c.costs.processors_per_node == 0);
 }
 
+TEST_CASE("what goes between hosts has the price of verbs where that joins them, and what goes inside a host its own") {
+  const auto constants = *topo::default_constants();
+  auto facts = on({"a", "a", "b", "b"});
+  for (Facts& each : facts) each.processors = {3}, each.backends = {"shm", "verbs", "tcp"};
+  const auto joined = [&] { return circumstances(configured({}), facts)->costs; };
+  const auto same = [](const schedule::LinkClass& a, const schedule::LinkClass& b) {
+    return a.alpha == b.alpha && a.beta == b.beta && a.overhead == b.overhead;
+  };
+  const topo::Costs host = *constants.machine("host"), verbs = *constants.machine("host_verbs");
+  CHECK(same(joined().link[topo::between], verbs.link[topo::inside]));
+  CHECK(same(joined().link[topo::inside], host.link[topo::inside]));
+  CHECK(joined().direct);
+  CHECK_FALSE(same(verbs.link[topo::inside], host.link[topo::between]));
+  for (Facts& each : facts) each.processors = {1};
+  CHECK(same(joined().link[topo::between], constants.machine("host_verbs_crowded")->link[topo::inside]));
+  facts[3].backends = {"shm", "tcp"};
+  CHECK(same(joined().link[topo::between], constants.machine("host_crowded")->link[topo::between]));
+}
+
 TEST_CASE("the machine is told by transport and load, and its constants come from GYRE_CONSTANTS") {
   auto two = on({"a", "a"});
   for (Facts& facts : two) facts.processors = {3};
   CHECK(machine(configured({}), two) == "host");
   CHECK(machine(configured({"GYRE_TRANSPORT=ucx"}), two) == "host_ucx");
+  CHECK(machine(configured({"GYRE_TRANSPORT=verbs"}), two) == "host_verbs");
   CHECK(machine(configured({"GYRE_TRANSPORT=tcp"}), two) == "host_tcp");
   for (Facts& facts : two) facts.processors = {1};
   CHECK(machine(configured({}), two) == "host_crowded");

@@ -39,6 +39,14 @@ TEST_CASE("all is over tcp where it is named, or nothing else can be taken") {
   CHECK_FALSE(all_over_tcp(any, {at("a", plain)}));
 }
 
+TEST_CASE("hosts are joined by verbs where all ranks have it, and there are several") {
+  const std::vector<std::string> plain{"shm", "tcp"}, with_verbs{"shm", "verbs", "tcp"};
+  CHECK(hosts_by_verbs(named("auto"), {at("a", with_verbs), at("a", with_verbs), at("b", with_verbs)}));
+  CHECK_FALSE(hosts_by_verbs(named("auto"), {at("a", with_verbs), at("a", plain), at("b", with_verbs)}));
+  CHECK_FALSE(hosts_by_verbs(named("auto"), {at("a", with_verbs), at("a", with_verbs)}));
+  CHECK_FALSE(hosts_by_verbs(named("tcp"), {at("a", with_verbs), at("b", with_verbs)}));
+}
+
 TEST_CASE("over tcp slots are larger and fewer, on all ranks, unless one has set them") {
   std::vector<Facts> facts{at("a", {"tcp"}), at("b", {"tcp"})};
   CHECK(*suited(named("auto"), facts).slot_bytes == 256 << 10);

@@ -72,6 +72,7 @@ TEST_CASE("the machine of a sample is told by transport and load") {
   CHECK(machine_of({4, "shm", 2, "ring", {}, 8, {1}}) == "host_crowded");
   CHECK(machine_of({2, "ucx", 2, "ring", {}, 8, {1}}) == "host_ucx");
   CHECK(machine_of({8, "ucx", 2, "ring", {}, 8, {1}}) == "host_ucx_crowded");
+  CHECK(machine_of({2, "verbs", 2, "ring", {}, 8, {1}}) == "host_verbs");
   CHECK(machine_of({2, "tcp", 2, "ring", {}, 8, {1}}) == "host_tcp");
   CHECK(machine_of({8, "tcp", 2, "ring", {}, 8, {1}}) == "host_tcp_crowded");
 }

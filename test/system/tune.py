@@ -73,6 +73,9 @@ def what_cannot_be_written_is_said():
         samples = os.path.join(folder, "constants.json.samples.jsonl")
         with open(samples, "w", encoding="utf-8") as file:
             file.write("kept\n")
+        if not os.path.isdir("/sys/class/infiniband"):
+            done = run("tune", "--transport", "shm,verbs", "-o", os.path.join(folder, "constants.json")).complains("--transport verbs: ")
+            check("2 ranks" not in done.out, done.story())
         run("tune", "--ranks", 2, "-b", "1K", "-e", 512, "-o", os.path.join(folder, "constants.json")).complains("512")
         check(os.path.exists(samples), "a wrong size has cost the samples of before")
 

@@ -83,6 +83,11 @@ Result<std::vector<std::string>> Bootstrap::all_gather(std::string_view mine, st
   return **std::move(parts);
 }
 
+void Bootstrap::leave_part(std::string_view mine) {
+  ++state_->gathers;
+  state_->watch->post({Kind::gather, std::string(mine.substr(0, max_gather_bytes))});
+}
+
 void Bootstrap::limit_gathers(std::chrono::milliseconds limit) { state_->limit = limit; }
 std::chrono::milliseconds Bootstrap::limit_of_gathers() const { return state_->limit; }
 

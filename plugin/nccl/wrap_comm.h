@@ -9,6 +9,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -31,6 +32,10 @@ class Beside final : public Comm {
   static void decline(const std::shared_ptr<Beside>&, size_t calls);
   /// Until what was declined is told.
   void wait_for_declined();
+
+  /// Why gyre makes no communicators of its ranks any more, the same on all that have come to the vote on one; empty: it does.
+  std::string why_no_parts() const;
+  void make_no_parts(std::string why);
 
   /// Logs who runs such a call and why, once for each collective and size class.
   void say(const engine::Call&, std::string_view who, std::string_view why = {});
@@ -61,7 +66,8 @@ class Beside final : public Comm {
  private:
   void tell_declined();
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
+  std::string why_no_parts_;
   size_t declined_ = 0;  // and not told yet
   bool telling_ = false;
   std::array<std::array<uint64_t, collective_count>, 2> said_{};  // of NCCL and of gyre: a bit for each size class

@@ -76,9 +76,6 @@ std::vector<Birth> births(ncclComm_t* comms, int ranks) {
   return all;
 }
 
-/// A wrong argument is an error of this rank's alone, of which NCCL tells the others nothing.
-bool all_have_asked(ncclResult_t by_nccl) { return by_nccl != ncclInvalidArgument && by_nccl != ncclInvalidUsage; }
-
 /// What its streams were given has ended, or can't, and they go on; who has not asked for the error hears of it here.
 void finish(const char* name, wrap::Beside& comm) {
   if (const Status finished = comm.finish(); !finished) failed(name, finished.error());
@@ -147,7 +144,8 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* made
     const auto result = GYRE_TRY(pass(nullptr, nullptr, [&] { return call_real<&Table::ncclCommSplit>(comm, color, key, made, config); }));
     if (parent == nullptr || made == nullptr) return result;
     return formed(result, {{who(parent->rank, parent->size) + ", split", made, [=](ncclResult_t by_nccl) -> Result<Parts> {
-                              if (!all_have_asked(by_nccl)) return Parts();
+                              if (by_nccl == ncclInvalidArgument) return Parts();  // of which NCCL tells the others nothing
+                              if (by_nccl == ncclInvalidUsage) return stay_away(*parent);
                               return split(*parent, color, key, made, by_nccl == ncclSuccess ? refusal : "NCCL could not make it");
                             }}});
   });

@@ -41,6 +41,9 @@ void form(const std::vector<Birth>&, ncclResult_t by_nccl) noexcept;
 Result<Parts> meet(const Meeting&, const ncclComm_t* made);
 /// Of the parent's ranks. `refusal`: why this rank wants none; empty: it does.
 Result<Parts> split(Beside& parent, int color, int key, const ncclComm_t* made, const std::string& refusal);
+/// For a rank that NCCL has refused its part. Whether it has before the others came, whose vote is then yet to come, or after, nobody
+/// knows: it votes against the next one without waiting for that, and no rank votes on a part of the parent any more.
+Result<Parts> stay_away(Beside& parent);
 Result<Parts> shrink(Beside& parent, const std::vector<Rank>& without, const ncclComm_t* made);
 
 }  // namespace gyre::plugin::nccl::wrap

@@ -181,7 +181,8 @@ FAKE ncclResult_t ncclCommSplit(ncclComm_t handle, int color, int key, ncclComm_
   }
   end(comm);
   const uint64_t number = comm->number + 1000 * ++comm->children + (uint64_t)color;
-  if (color >= 0 && hooks.splitting != NULL) hooks.splitting(color);
+  const int said = color >= 0 && hooks.splitting != NULL ? hooks.splitting(color) : ncclSuccess;
+  if (said != ncclSuccess) return (ncclResult_t)said;
   return color < 0 ? ncclSuccess : birth(child, new_comm(number, rank, ranks));
 }
 FAKE ncclResult_t ncclCommShrink(ncclComm_t handle, int* without, int count, ncclComm_t* rest, ncclConfig_t* config, int flags) {

@@ -7,8 +7,9 @@ typedef struct {
   /* Gives those streams the work: it begins after what each was given before, and what they are given next begins after it. NULL: there
    * are no streams, and a call is done when it returns. */
   void (*on_streams)(struct CUstream_st* const* streams, int count, void (*work)(void* argument), void* argument);
-  /* Called by ranks that are to be in a communicator that is split off, all of which have asked for it. NULL: by none. */
-  void (*splitting)(int color);
+  /* Called by ranks that are to be in a communicator that is split off, all of which have asked for it: NCCL's result for that rank. NULL:
+   * by none. */
+  int (*splitting)(int color);
   int has_no_windows;
 } FakeNcclHooks;
 /* Where a fake NCCL has them, by this name. */

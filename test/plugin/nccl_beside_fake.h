@@ -57,9 +57,9 @@ inline void give_streams(CUstream_st* const* streams, int count, void (*work)(vo
   });
 }
 
-/// What a rank does while NCCL makes a communicator for it that is split off.
-inline std::function<void(int color)>& splitting() {
-  static std::function<void(int color)> work = [](int) {};
+/// What a rank does while NCCL makes a communicator for it that is split off, and what NCCL says then.
+inline std::function<ncclResult_t(int color)>& splitting() {
+  static std::function<ncclResult_t(int color)> work = [](int) { return ncclSuccess; };
   return work;
 }
 
@@ -72,7 +72,7 @@ class BesideFake {
     library();
     int version = 0;
     ncclGetVersion(&version);  // the first call chooses who answers
-    hooks() = {note_nccl, give_streams, [](int color) { splitting()(color); }, 0};
+    hooks() = {note_nccl, give_streams, [](int color) -> int { return splitting()(color); }, 0};
     set_up(std::move(settings));
   }
 

@@ -106,7 +106,10 @@ TEST_CASE("wrap on a GPU: a child that takes NCCL too long is NCCL's, and its pa
   const BesideFake beside({"GYRE_COLLECTIVES=all_reduce", "GYRE_TIMEOUT=1"});
   const test::KeptLog log;
   std::atomic<bool> gone_on{false};
-  test::splitting() = [&](int) { test::becomes([&] { return gone_on.load(); }); };
+  test::splitting() = [&](int) {
+    test::becomes([&] { return gone_on.load(); });
+    return ncclSuccess;
+  };
   CHECK(run_nccl(3, [&](ncclComm_t comm, int rank) -> std::string {
           ncclComm_t pair = nullptr;
           NCCL_OK(ncclCommSplit(comm, rank == 2 ? NCCL_SPLIT_NOCOLOR : 0, rank, &pair, nullptr));
@@ -122,8 +125,31 @@ TEST_CASE("wrap on a GPU: a child that takes NCCL too long is NCCL's, and its pa
           NCCL_OK(ncclCommGetAsyncError(comm, &state));
           return newly_to_nccl().empty() && stream.done() && data.all(3) && state == ncclSuccess ? "" : "the parent is not as it was";
         }) == "");
-  test::splitting() = [](int) {};
+  test::splitting() = [](int) { return ncclSuccess; };
   CHECK(log.count("split: NCCL runs all calls of this communicator: not all ranks came to a call of all") == 3);
+}
+
+TEST_CASE("wrap on a GPU: ranks of which NCCL refuses one a part come to the same vote the next time, and stay as they are") {
+  const BesideFake beside({"GYRE_COLLECTIVES=all_reduce", "GYRE_TIMEOUT=1"});
+  const test::KeptLog log;
+  test::splitting() = [](int color) { return color == 1 ? ncclInvalidUsage : ncclSuccess; };
+  CHECK(run_nccl(3, [&](ncclComm_t comm, int rank) -> std::string {
+          ncclComm_t part = nullptr, whole = nullptr;
+          NCCL_GIVES(rank == 2 ? ncclInvalidUsage : ncclSuccess, ncclCommSplit(comm, rank / 2, rank, &part, nullptr));
+          if (rank != 2) {
+            if (auto word = by_nccl(part, 2); !word.empty()) return word;
+            NCCL_OK(ncclCommDestroy(part));
+          }
+          NCCL_OK(ncclCommSplit(comm, 0, rank, &whole, nullptr));
+          if (auto word = by_nccl(whole, 3); !word.empty()) return word;
+          NCCL_OK(ncclCommDestroy(whole));
+          GpuFloats data(many, 1);
+          HostCudaStream stream;
+          NCCL_OK(reduce(data, comm, stream));
+          return newly_to_nccl().empty() && stream.done() && data.all(3) ? "" : "the parent is not as it was";
+        }) == "");
+  test::splitting() = [](int) { return ncclSuccess; };
+  CHECK(log.count("split: NCCL runs all calls of this communicator: rank 2: NCCL has refused it a part of these ranks") == 6);
 }
 
 TEST_CASE("wrap on a GPU: a rank without gyre leaves all to NCCL, and nobody waits for long") {

@@ -102,6 +102,7 @@ bool Direct::show() {
   }
   if (plan_->mapped) kernels::fence_away();  // what the user's program may have written past the caches, and others will read
   board_->publish(sequence_, call_.word);
+  board_->claim(sequence_ + 2, plan_->mapped ? 0 : in);  // for the next one there is no time
   return true;
 }
 

@@ -1,5 +1,6 @@
 #include "transport/board.h"
 
+#include <algorithm>
 #include <cstring>
 #include <set>
 #include <thread>
@@ -130,6 +131,23 @@ TEST_CASE("what a board shows is never overwritten while somebody reads it") {
     }
     reader.join();
     CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("what is claimed for a call to come stays as it was shown until it is written") {
+  auto boards = joined(2);
+  for (uint64_t call = 1; call <= Board::lines; ++call) {
+    std::memset(boards[0]->beside(0, call, Board::room_bytes), static_cast<int>(call), Board::room_bytes);
+    boards[0]->publish(call, call);
+  }
+  for (const size_t bytes : {size_t{0}, Board::line_bytes, Board::line_bytes + 1, Board::room_bytes, Board::slot_bytes}) {
+    for (uint64_t call = Board::lines; call <= 2 * Board::lines; ++call) boards[0]->claim(call, bytes);
+  }
+  for (uint64_t call = 1; call <= Board::lines; ++call) {
+    REQUIRE(boards[1]->arrived(0, call) != nullptr);
+    CHECK(boards[1]->arrived(0, call)->word == call);
+    const std::byte* beside = boards[1]->beside(0, call, Board::room_bytes);
+    CHECK(std::all_of(beside, beside + Board::room_bytes, [&](std::byte b) { return b == static_cast<std::byte>(call); }));
   }
 }
 

@@ -105,6 +105,13 @@ size_t DirectForms::most_read_by_all(const Call& call) const {
   return crowded_ ? std::clamp(elements * size_of(call.type), least, most) : 2048;
 }
 
+// Bytes of input, up to which a copy is shown even where it could be mapped. Where it could, all meet: whoever is awaited by others and
+// awaits nobody, as a root, would wait for them (perf/results/2026-11-28-broadcast).
+size_t DirectForms::staged_at_best(Collective collective) const {
+  constexpr size_t most_rooted = transport::Board::room_bytes;
+  return rooted(collective) ? std::max(staged_at_best_, most_rooted) : staged_at_best_;
+}
+
 Result<DirectPlan> DirectForms::plan(const Call& any, bool ordered, bool may_stage, bool may_map) {
   DirectPlan plan{normal(any), {}, 0, {}, ordered, {}, {}};
   for (Rank r = 0; r < ranks_; ++r) plan.extents.push_back(extent(plan.call, r, ranks_));
@@ -113,7 +120,7 @@ Result<DirectPlan> DirectForms::plan(const Call& any, bool ordered, bool may_sta
   const auto otherwise = may_map ? ordinary(plan.call, bytes) : std::nullopt;
   const bool bounced = otherwise == topo::BufferAccess::bounced && bytes > most_read_by_all(plan.call);
   if (may_stage && !bounced && bytes <= transport::Board::slot_bytes) plan.staged = GYRE_TRY(form(plan.call, true));
-  if (may_map && (!plan.staged || bytes > staged_at_best_)) plan.mapped = GYRE_TRY(form(plan.call, false));
+  if (may_map && (!plan.staged || bytes > staged_at_best(plan.call.collective))) plan.mapped = GYRE_TRY(form(plan.call, false));
   if (!plan.staged) plan.ordinary = otherwise;
   plan.text = in_words(plan.call, plan.staged ? "one_shot" : "two_shot");
   plan.hash = mix(fnv1a(plan.text));

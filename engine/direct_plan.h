@@ -64,11 +64,12 @@ class DirectForms {
  private:
   Result<DirectForm> form(const Call&, bool staged);
   size_t most_read_by_all(const Call&) const;
+  size_t staged_at_best(Collective) const;
   std::optional<topo::BufferAccess> ordinary(const Call&, size_t input_bytes) const;
 
   Rank rank_;
   int ranks_;
-  size_t staged_at_best_;  // bytes of input, up to which a copy is shown even where it could be mapped
+  size_t staged_at_best_;  // of what all ranks wait for
   bool crowded_;
   size_t bounce_bytes_;  // of each rank's bounce buffer
   bool attached_;

@@ -55,6 +55,22 @@ TEST_CASE("all ranks read all inputs of an all-reduce where that is the faster w
   CHECK_FALSE(stages(4, false, DataType::float32, 513));
 }
 
+TEST_CASE("a rooted call is mapped only where its input has no room behind a line, so that its root meets nobody before") {
+  const auto maps = [](Collective collective, size_t count) {
+    return DirectForms(0, 2, false, 0, false)
+        .plan({collective, count, DataType::float32, ReduceOp::sum, 0}, false, true, true)
+        ->mapped.has_value();
+  };
+  for (const Collective collective : {Collective::broadcast, Collective::reduce, Collective::gather}) {
+    CHECK_FALSE(maps(collective, 1024));
+    CHECK(maps(collective, 1025));
+  }
+  CHECK_FALSE(maps(Collective::scatter, 512));
+  CHECK(maps(Collective::scatter, 513));
+  CHECK_FALSE(maps(Collective::all_gather, 128));
+  CHECK(maps(Collective::all_gather, 129));
+}
+
 TEST_CASE("the family, the prediction and the table are of what runs on such buffers") {
   const auto words = run_ranks(2, all_configured({"GYRE_TRANSPORT=shm", "GYRE_ATTACH=2"}), [](Communicator& communicator) -> std::string {
     constexpr auto ordinary = BufferKind::ordinary;

@@ -5,9 +5,12 @@
 
 #include <sys/mman.h>
 
+#include <atomic>
 #include <barrier>
+#include <chrono>
 #include <csignal>
 #include <random>
+#include <thread>
 
 #include "engine/communicator.h"
 #include "kernels/canonical.h"
@@ -232,6 +235,29 @@ TEST_CASE("a rank that is late finds all small broadcasts and sums as they were 
           }
           return {};
         })) == "");
+}
+
+TEST_CASE("whoever is awaited and awaits nobody goes on after a small rooted call, wherever the buffers lie") {
+  for (const bool in_heap : {false, true}) {
+    std::atomic<bool> gone_on{false};
+    CHECK(first_wrong(run_ranks(2, over_shm, [&](Communicator& communicator) -> std::string {
+            while (communicator.rank() == 1 && !gone_on) std::this_thread::yield();
+            auto heap = heap_bytes(12288);
+            std::vector<std::byte> own(12288);
+            std::byte* data = in_heap ? heap.data() : own.data();
+            std::string wrong;
+            for (const Collective collective : all_collectives()) {
+              if (!rooted(collective)) continue;
+              const bool root_gives = collective == Collective::broadcast || collective == Collective::scatter;
+              const Call call{collective, collective == Collective::scatter ? 512U : 1024U, DataType::int32, ReduceOp::sum,
+                              root_gives ? 0 : 1};
+              const Status status = communicator.run(call, data, data + 4096, std::chrono::seconds(20));
+              if (!status && wrong.empty()) wrong = status.error().what;
+            }
+            gone_on = true;
+            return wrong;
+          })) == "");
+  }
 }
 
 TEST_CASE("direct calls that differ are an error that names them, on all ranks") {

@@ -113,7 +113,9 @@ class Completing {
     if (rest.empty()) return;
     Part& own = part(place_of(nic));
     if (!std::holds_alternative<Nic>(own.is)) own.is = Nic{};
-    std::ranges::move(rest, std::back_inserter(std::get<Nic>(own.is).ports));
+    std::vector<Port>& ports = std::get<Nic>(own.is).ports;
+    std::erase_if(ports, [&](const Port& port) { return stands_for_ports(own, port); });
+    std::ranges::move(rest, std::back_inserter(ports));
   }
 
   using Name = std::pair<std::string, int>;

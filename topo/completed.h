@@ -9,4 +9,8 @@ namespace gyre::topo {
 /// system does not show is down.
 Topology completed(Topology told, const Topology& shown);
 
+/// A NIC that a file tells by its class alone, as clouds do, has one port until it is completed: it goes by the NIC's address, so that it
+/// can be a way out, and is not written into a file.
+inline bool stands_for_ports(const Part& nic, const Port& port) { return nic.pci && port.name == text(nic.pci->address); }
+
 }  // namespace gyre::topo

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/file.h"
+#include "topo/completed.h"
 #include "topo/nccl_xml.h"
 #ifdef GYRE_HAVE_PUGIXML
 #include <map>
@@ -17,6 +18,7 @@ namespace gyre::topo {
 namespace {
 
 constexpr int deepest = 64;                    // elements inside each other
+constexpr unsigned pci_infiniband = 0x0207;    // class and subclass
 constexpr std::string_view unset = "fffffff";  // begins what stands for a hidden_switch
 // NCCL's sockets, and older plugins, have the number of a device for its GUID, which otherwise has a vendor and a serial number in it.
 // (Where gyre's net plugin went by sockets, an interface's address stands there, and can't be told from an RDMA device's.)
@@ -117,11 +119,11 @@ class XmlReader {
     if (gpu || (kind == pci_display && nvidia)) {
       part.is = GYRE_TRY(read_gpu(gpu));
     } else if (nic || kind == pci_network) {
-      part.is = GYRE_TRY(read_nic(nic));
-    } else if (kind == pci_bridge || node.child("pci")) {
-      part.is = Switch{};
-    } else if (part.pci->class_code == 0) {
-      part.is = Switch{};  // until it is completed()
+      Nic found = GYRE_TRY(read_nic(nic));
+      if (!nic) found.ports.push_back({text(part.pci->address), 1, 0, 0, part.pci->class_code >> 8 == pci_infiniband});
+      part.is = std::move(found);
+    } else if (kind == pci_bridge || node.child("pci") || part.pci->class_code == 0) {
+      part.is = Switch{};  // without a class until it is completed()
     } else {
       return {};  // a disk, say
     }

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "topo/completed.h"
 #include "topo/nccl_xml.h"
 
 namespace gyre::topo {
@@ -60,7 +61,7 @@ class XmlWriter {
       const Part& part = topology_.part(child);
       const auto inside = [&](int deeper) {
         if (const Gpu* gpu = std::get_if<Gpu>(&part.is)) write(*gpu, deeper);
-        if (const Nic* nic = std::get_if<Nic>(&part.is)) write(*nic, deeper);
+        if (std::holds_alternative<Nic>(part.is)) write_nic(part, deeper);
         write_below(child, deeper);
       };
       if (const Numa* numa = std::get_if<Numa>(&part.is)) {
@@ -117,10 +118,10 @@ class XmlWriter {
     });
   }
 
-  void write(const Nic& nic, int indent) {
+  void write_nic(const Part& part, int indent) {
     element(indent, "nic", "", [&] {
-      for (const Port& port : nic.ports) {
-        if (!port.up) continue;  // the file can't say so
+      for (const Port& port : std::get<Nic>(part.is).ports) {
+        if (!port.up || stands_for_ports(part, port)) continue;  // the file can't say so
         element(indent + 2, "net",
                 fmt::format(" name=\"{}\" dev=\"{}\" speed=\"{:.0f}\" port=\"{}\" guid=\"0x{:x}\"", escaped(port.name), devices_++,
                             port.gbit_per_s * 1000, port.number, port.guid));

@@ -71,6 +71,18 @@ def nodes_without_gpus():
         check("--nodes" not in run("topo", "--xml", machine).passed().out, "without --nodes")
 
 
+def nics_without_names():
+    with tempfile.TemporaryDirectory() as folder:
+        cloud = os.path.join(folder, "cloud.xml")
+        with open(cloud, "w", encoding="utf-8") as file:
+            file.write('<system version="1">\n <cpu numaid="0">\n  <pci busid="ffff:ff:01.0" class="0x060400">\n   <pci busid="0001:00:00.0" class="0x030200"/>\n'
+                       '   <pci busid="0101:00:00.0" class="0x020700"/>\n  </pci>\n </cpu>\n</system>\n')
+        done = run("topo", "--xml", cloud, "--dump", os.path.join(folder, "again.xml")).passed()
+        check("  0101:00:00.0 (PIX)\n" in done.out and "unknown" not in done.out.split("best first")[1], done.story())
+        with open(os.path.join(folder, "again.xml"), encoding="utf-8") as file:
+            check("<net" not in file.read(), "a name that is none")
+
+
 def a_file_of_several_hosts():
     with tempfile.TemporaryDirectory() as folder:
         hosts = os.path.join(folder, "hosts.xml")
@@ -86,4 +98,4 @@ def a_file_of_several_hosts():
         check(f"NCCL_TOPO_FILE {hosts}: taken for this machine's map, of 2 hosts in it the first" in done.err, done.story())
 
 
-subjects([a_file_of_several_hosts, this_machine, what_is_dumped_is_read_back, files_that_are_none, paths_that_are_empty_or_the_same, nodes_without_gpus])
+subjects([a_file_of_several_hosts, nics_without_names, this_machine, what_is_dumped_is_read_back, files_that_are_none, paths_that_are_empty_or_the_same, nodes_without_gpus])

@@ -61,6 +61,7 @@ TEST_CASE("switches of a file, and the names of its NICs of the system: each GPU
       " <pci busid=\"0101:00:00.0\" class=\"0x020700\" link_speed=\"16 GT/s\" link_width=\"16\"/></pci></cpu>\n",
       machine);
   CHECK(best_ways(whole) == Ways{"mlx5_1 PIX", "mlx5_0 PIX"});
+  for (const int nic : whole.all<Nic>()) CHECK(whole.ports(nic).size() == 1);
   REQUIRE(whole.all<Numa>().size() == 1);
   CHECK(std::get<Numa>(whole.parts[0].is).vendor == "AuthenticAMD");  // as the file has it
   const Part& gpu = whole.part(whole.all<Gpu>()[0]);

@@ -84,8 +84,12 @@ TEST_CASE("a file of NCCL's is read: NUMA nodes, switches, GPUs and their NVLink
   CHECK(gpu.c2c_bytes_per_s == Approx(44.712e9));
   CHECK(topology->gpu(gpus[1]).index == -1);
   const auto ways = ways_out(*topology);
-  REQUIRE(ways[0].size() == 2);
+  REQUIRE(ways[0].size() == 3);
   CHECK(ways[0][0].path.distance == Distance::one_switch);
+  const Way& nameless = ways[1][0];  // the file does not say more of it than its place
+  CHECK(topology->port(nameless.nic, nameless.port).name == "0101:00:00.0");
+  CHECK(nameless.path.distance == Distance::one_switch);
+  CHECK(write_nccl_xml(*topology).find("name=\"0101") == std::string::npos);
   const Port& port = topology->port(ways[0][0].nic, 0);
   CHECK(port.gbit_per_s == 400);
   CHECK(port.guid == 0x3e2a0c00039c63b8);

@@ -68,7 +68,7 @@ struct Config {
   Number attach{"GYRE_ATTACH",
                 1,
                 "1: two ranks of a host read large blocks straight from each other's buffers, where the kernel lets them and a trial finds "
-                "that faster; 2: whatever the trial finds; 0: they do not.",
+                "that as fast as messages; 2: whatever the trial finds; 0: they do not.",
                 {},
                 0,
                 2};

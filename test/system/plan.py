@@ -23,10 +23,10 @@ def ring_of_four_is_printed_and_verified():
     check(len(steps) == 7, f"{len(steps)} steps; a fused ring of n ranks has 2n - 1\n{done.story()}")
 
 
-def the_picture_of_the_readme_is_what_its_command_draws():
+def the_picture_of_the_guide_is_what_its_command_draws():
     root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-    with open(os.path.join(root, "README.md")) as readme:
-        command = next(line.split() for line in readme if line.startswith("    gyre-perf plan"))
+    with open(os.path.join(root, "doc", "gyre-perf.md")) as guide:
+        command = next(line.split() for line in guide if line.startswith("    gyre-perf plan"))
     arguments, picture = command[2:command.index("-o")], command[-1]
     with open(os.path.join(root, picture)) as file:
         check(run("plan", *arguments).passed().out == file.read(), f"{picture} is outdated; draw it again with: {' '.join(command)}")
@@ -125,6 +125,6 @@ def file_that_cannot_be_written():
         run("plan", "ring", "--format", "svg", "-o", path).complains("-o " + path)
 
 
-subjects([ring_of_four_is_printed_and_verified, the_picture_of_the_readme_is_what_its_command_draws, all_families_and_numbers_of_ranks, channels_and_unfused, one_channel_is_not_called_channels,
+subjects([ring_of_four_is_printed_and_verified, the_picture_of_the_guide_is_what_its_command_draws, all_families_and_numbers_of_ranks, channels_and_unfused, one_channel_is_not_called_channels,
           every_collective_is_verified_and_simulated, hops_and_time_are_said, drawings, file_that_cannot_be_written,
           wrong_family_suggests_the_right_one, family_is_needed, wrong_shape])

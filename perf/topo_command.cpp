@@ -33,7 +33,7 @@ Result<Source> source_of(const TopoCommand& command) {
   if (!command.root.empty()) return Source{GYRE_TRY(topo::discover(command.root)), command.root};
   const char* const file = std::getenv("NCCL_TOPO_FILE");
   const std::string by = file != nullptr && *file != '\0' ? fmt::format(", NCCL_TOPO_FILE {}", file) : "";
-  return Source{GYRE_TRY(topo::this_machine()), "this machine" + by};
+  return Source{GYRE_TRY(topo::read_this_machine()), "this machine" + by};
 }
 
 // One would overwrite the other.

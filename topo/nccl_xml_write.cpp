@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "topo/completed.h"
 #include "topo/nccl_xml.h"
 
@@ -119,8 +121,11 @@ class XmlWriter {
   }
 
   void write_nic(const Part& part, int indent) {
+    const auto& ports = std::get<Nic>(part.is).ports;
+    // The class alone says that it is one: an element would say that these are its ports.
+    if (!ports.empty() && std::all_of(ports.begin(), ports.end(), [&](const Port& port) { return stands_for_ports(part, port); })) return;
     element(indent, "nic", "", [&] {
-      for (const Port& port : std::get<Nic>(part.is).ports) {
+      for (const Port& port : ports) {
         if (!port.up || stands_for_ports(part, port)) continue;  // the file can't say so
         element(indent + 2, "net",
                 fmt::format(" name=\"{}\" dev=\"{}\" speed=\"{:.0f}\" port=\"{}\" guid=\"0x{:x}\"", escaped(port.name), devices_++,

@@ -14,18 +14,33 @@ namespace {
 
 constexpr const char* variable = "NCCL_TOPO_FILE";
 
-Result<Topology> read_this_machine() {
+Result<Topology> shown_by_system() {
   const auto gpus = read_nvml();
   if (!gpus) log::warn("NVLinks are not known: {}", gpus.error().what);
-  auto shown = discover("/", gpus ? *gpus : std::vector<DriverGpu>(), read_hwloc_numa());
+  return discover("/", gpus ? *gpus : std::vector<DriverGpu>(), read_hwloc_numa());
+}
+
+const char* named_file() {
   const char* const file = std::getenv(variable);
-  return file != nullptr && *file != '\0' ? this_machine_by(file, shown) : shown;
+  return file != nullptr && *file != '\0' ? file : nullptr;
+}
+
+Result<Topology> with_what_can_be_used() {
+  auto whole = read_this_machine();
+  if (whole || named_file() == nullptr) return whole;
+  log::warn("{}: the system alone tells this machine's map", whole.error().what);
+  return shown_by_system();
 }
 
 }  // namespace
 
+Result<Topology> read_this_machine() {
+  const char* const file = named_file();
+  return file != nullptr ? this_machine_by(file, shown_by_system()) : shown_by_system();
+}
+
 const Result<Topology>& this_machine() {
-  static const auto& machine = *new Result<Topology>(read_this_machine());  // threads may ask while the process ends
+  static const auto& machine = *new Result<Topology>(with_what_can_be_used());  // threads may ask while the process ends
   return machine;
 }
 

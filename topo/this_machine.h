@@ -6,9 +6,11 @@
 
 namespace gyre::topo {
 
-/// Read when it is first asked for, some 20 ms, and then the same for the whole process. From any thread. As NCCL's users have it: where
-/// NCCL_TOPO_FILE is set, what that file says comes first, and the system is asked for the rest; a line at info says so. Where the driver
-/// can't be asked a warning, and no NVLinks. Error: as discover() or read_nccl_file().
+/// As NCCL's users have it: where NCCL_TOPO_FILE is set, what that file says comes first, and the system is asked for the rest; a line at
+/// info says so. Where the driver can't be asked a warning, and no NVLinks. Takes some 20 ms. Error: as discover() or read_nccl_file().
+Result<Topology> read_this_machine();
+/// Read when it is first asked for, and then the same for the whole process, from any thread. A file that can't be used is warned of, and
+/// the system tells all. Error: as discover().
 const Result<Topology>& this_machine();
 
 /// What that is with NCCL_TOPO_FILE=`file`. `shown`: without it; an error there is none where the file says all.

@@ -22,7 +22,6 @@ Result<topo::GpuRow> row_of(int device) {
   const auto address = topo::parse_pci_address(said);
   if (!address) return Error{Code::cuda, fmt::format("CUDA's driver says that device {} is at '{}'", device, said)};
   const Result<topo::Topology>& machine = topo::this_machine();
-  if (!machine) log::warn("no map of this machine: {}", machine.error().what);
   return topo::gpu_row(GYRE_TRY(machine), *address);
 }
 
@@ -34,15 +33,17 @@ std::optional<topo::GpuRow> where_it_is(int device, Rank rank) {
   return {};
 }
 
-// As NCCL, which does so itself where gyre is beside it.
+// As NCCL, which does so itself where gyre is beside it, and reads the number so: 0x1 is 1, and what is none is 0. Other ranks may read the
+// file that is there.
 void dump_this_machine(Rank rank) {
   const char* const file = std::getenv("NCCL_TOPO_DUMP_FILE");
   const char* const asked = std::getenv("NCCL_TOPO_DUMP_FILE_RANK");
   if (file == nullptr || *file == '\0') return;
-  if (parse_number(asked != nullptr ? asked : "").value_or(0) != static_cast<uint64_t>(rank)) return;
+  if ((asked != nullptr ? std::strtoll(asked, nullptr, 0) : 0) != rank) return;
   const Result<topo::Topology>& machine = topo::this_machine();
-  const Status written = machine ? write_file("NCCL_TOPO_DUMP_FILE", file, topo::write_nccl_xml(*machine)) : Status(machine.error());
-  if (!written) log::warn("{}", written.error().what);
+  if (!machine) return;  // which has been said
+  if (const Status written = replace_file(file, topo::write_nccl_xml(*machine)); !written)
+    log::warn("NCCL_TOPO_DUMP_FILE {}", written.error().what);
 }
 
 }  // namespace

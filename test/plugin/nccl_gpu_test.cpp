@@ -333,8 +333,8 @@ TEST_CASE(
   const test::Folder folder;
   const std::string dumped = folder / "dumped.xml";
   ::setenv("NCCL_TOPO_DUMP_FILE", dumped.c_str(), 1);
-  ::setenv("NCCL_TOPO_DUMP_FILE_RANK", "1", 1);
-  test::place_host_gpu("0000:FE:1F.7");  // as in desk.xml
+  ::setenv("NCCL_TOPO_DUMP_FILE_RANK", "0x1", 1);  // as NCCL reads numbers
+  test::place_host_gpu("0000:FE:1F.7");            // as in desk.xml
   {
     const test::KeptLog log;
     const auto one = [](ncclComm_t comm, int) -> std::string {
@@ -350,6 +350,13 @@ TEST_CASE(
   }
   test::place_host_gpu("");
   CHECK(test::contains(test::content(dumped), "busid=\"0000:fe:1f.7\" class=\"0x030200\""));
+  const std::string by_nobody = folder / "by_nobody.xml";
+  ::setenv("NCCL_TOPO_DUMP_FILE", by_nobody.c_str(), 1);
+  for (const char* no_rank : {"-1", "0x2"}) {
+    ::setenv("NCCL_TOPO_DUMP_FILE_RANK", no_rank, 1);
+    CHECK(run_nccl(2, [](ncclComm_t, int) { return std::string(); }) == "");
+  }
+  CHECK(test::content(by_nobody).empty());
   ::unsetenv("NCCL_TOPO_DUMP_FILE");
   ::unsetenv("NCCL_TOPO_DUMP_FILE_RANK");
 }

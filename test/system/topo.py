@@ -81,6 +81,8 @@ def nics_without_names():
         check("  0101:00:00.0 (PIX)\n" in done.out and "unknown" not in done.out.split("best first")[1], done.story())
         with open(os.path.join(folder, "again.xml"), encoding="utf-8") as file:
             check("<net" not in file.read(), "a name that is none")
+        again = run("topo", "--xml", os.path.join(folder, "again.xml")).passed()
+        check("  0101:00:00.0 (PIX)\n" in again.out, again.story())
 
 
 def a_file_of_several_hosts():

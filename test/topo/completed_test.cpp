@@ -1,6 +1,8 @@
 // What a topology file leaves out is asked of the system. Files in the shapes that clouds ship.
 #include "topo/completed.h"
 
+#include <cstdlib>
+
 #include "test/catch.h"
 #include "test/kept_log.h"
 #include "test/text.h"
@@ -142,6 +144,17 @@ TEST_CASE("a machine completed by itself is the same") {
   test::make_dgx(machine);
   const Topology shown = *discover(machine.root());
   CHECK(write_nccl_xml(completed(read_nccl_xml(write_nccl_xml(shown))->at(0), shown)) == write_nccl_xml(shown));
+}
+
+TEST_CASE("where its file can't be used, this machine is what the system shows, and a warning says why") {
+  ::setenv("NCCL_TOPO_FILE", "/nowhere.xml", 1);
+  {
+    const test::KeptLog log;
+    CHECK(static_cast<bool>(this_machine()) == static_cast<bool>(discover("/")));
+    CHECK(log.has("NCCL_TOPO_FILE /nowhere.xml: "));
+  }
+  CHECK_FALSE(read_this_machine());
+  ::unsetenv("NCCL_TOPO_FILE");
 }
 
 TEST_CASE("this machine's file is named where it is used, and where it can't be") {

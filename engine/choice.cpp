@@ -108,10 +108,10 @@ Result<Circumstances> circumstances(const Config& config, const std::vector<Fact
                   *config.memory_bytes,
                   scratch_room(config, facts.size())};
   const topo::Constants constants = GYRE_TRY(topo::constants_for_here(*config.constants));
-  c.costs = GYRE_TRY(constants.machine(machine(config, facts)));
+  c.costs = GYRE_TRY(topo::costs_here(constants, *config.constants, machine(config, facts)));
   const HostLoad load = most_crowded(facts);
   if (hosts_by_verbs(config, facts))
-    c.costs.link[topo::between] = GYRE_TRY(constants.machine(host_machine("verbs", load))).link[topo::inside];
+    c.costs.link[topo::between] = GYRE_TRY(topo::costs_here(constants, *config.constants, host_machine("verbs", load))).link[topo::inside];
   c.costs.processors_per_node = load.crowded ? load.processors : 0;
   c.slots = !all_over_tcp(config, facts);
   const auto credits = static_cast<uint32_t>(*config.slots);

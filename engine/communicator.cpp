@@ -143,13 +143,7 @@ Result<Request> Communicator::begin(Operation next) {
 
 Status Communicator::only_on_gpus(bool reached) {
   const topo::Constants constants = GYRE_TRY(topo::constants_for_here(*given_.constants));
-  const char* const machine = reached ? "gpu" : "gpu_pinned";
-  auto costs = constants.machine(machine);
-  if (!costs) {  // a file of who has no GPU
-    log::info("GYRE_CONSTANTS={}: no machine {}, whose constants are those compiled in", *given_.constants, machine);
-    costs = GYRE_TRY(topo::default_constants()).machine(machine);
-  }
-  planner_.only_on_gpus(GYRE_TRY(std::move(costs)));
+  planner_.only_on_gpus(GYRE_TRY(topo::costs_here(constants, *given_.constants, reached ? "gpu" : "gpu_pinned")));
   return {};
 }
 

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "base/version.h"
 #include "topo/json_object.h"
@@ -174,6 +175,13 @@ Result<Constants> constants_for_here(const std::string& file) {
   if (foreign.empty()) return constants;
   return Error{Code::invalid_argument,
                fmt::format("{}: {}; `gyre-perf tune` makes one for here, and without \"made_for\" it holds anywhere", file, foreign)};
+}
+
+Result<Costs> costs_here(const Constants& constants, const std::string& file, std::string_view machine) {
+  auto costs = constants.machine(machine);
+  if (costs || file.empty()) return costs;
+  log::info("GYRE_CONSTANTS={}: no machine {}, whose constants are those compiled in", file, machine);
+  return GYRE_TRY(default_constants()).machine(machine);
 }
 
 Result<std::string> digest(const std::string& file) { return fmt::format("{:016x}", fnv1a(GYRE_TRY(constants_text(file)))); }

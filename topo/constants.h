@@ -40,6 +40,9 @@ Result<std::string> constants_text(const std::string& file);
 Result<Constants> constants_of(const std::string& file);
 /// The same for what runs here. Error: those of another machine, or of another version of gyre.
 Result<Constants> constants_for_here(const std::string& file);
+/// A machine of constants_for_here(file). One that the file lacks, as those do that were made before there was such a machine, has the
+/// constants compiled in, which a line at info level says.
+Result<Costs> costs_here(const Constants&, const std::string& file, std::string_view machine);
 /// Equal for equal texts, on every machine: of the file, or of those compiled in. Error: as constants_of.
 Result<std::string> digest(const std::string& file);
 

@@ -3,7 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <fstream>
+
 #include "test/catch.h"
+#include "test/folder.h"
+#include "test/kept_log.h"
 #include "test/ranks.h"
 #include "test/text.h"
 #include "topo/algorithms.h"
@@ -238,6 +242,24 @@ TEST_CASE("what goes between hosts has the price of verbs where that joins them,
   CHECK(same(joined().link[topo::between], constants.machine("host_verbs_crowded")->link[topo::inside]));
   facts[3].backends = {"shm", "tcp"};
   CHECK(same(joined().link[topo::between], constants.machine("host_crowded")->link[topo::between]));
+}
+
+TEST_CASE("a file of constants from before there was a machine has those compiled in of it, which a line says") {
+  const test::Folder folder;
+  const std::string file = folder / "constants.json";
+  std::string text = *topo::constants_text("");
+  for (size_t at = 0; (at = text.find("\"host_verbs", at)) != std::string::npos;) text.replace(at, 11, "\"some_other");
+  std::ofstream(file) << text;
+  auto facts = on({"a", "b"});
+  for (Facts& each : facts) each.processors = {3}, each.backends = {"shm", "verbs", "tcp"};
+  for (const char* transport : {"GYRE_TRANSPORT=auto", "GYRE_TRANSPORT=verbs"}) {
+    const test::KeptLog log;
+    const auto old = circumstances(configured({transport, "GYRE_CONSTANTS=" + file}), facts);
+    INFO(error_of(old));
+    REQUIRE(old);
+    CHECK(old->costs.link[topo::between].alpha == circumstances(configured({transport}), facts)->costs.link[topo::between].alpha);
+    CHECK(log.has("GYRE_CONSTANTS=" + file + ": no machine host_verbs"));
+  }
 }
 
 TEST_CASE("the machine is told by transport and load, and its constants come from GYRE_CONSTANTS") {

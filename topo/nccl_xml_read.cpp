@@ -17,9 +17,9 @@ namespace gyre::topo {
 #ifdef GYRE_HAVE_PUGIXML
 namespace {
 
-constexpr int deepest = 64;                    // elements inside each other
-constexpr unsigned pci_infiniband = 0x0207;    // class and subclass
-constexpr std::string_view unset = "fffffff";  // begins what stands for a hidden_switch
+constexpr int deepest = 64;                            // elements inside each other
+constexpr unsigned pci_infiniband = 0x0207;            // class and subclass
+constexpr std::string_view hidden_prefix = "fffffff";  // begins what stands for a hidden_switch
 // NCCL's sockets, and older plugins, have the number of a device for its GUID, which otherwise has a vendor and a serial number in it.
 // (Where gyre's net plugin went by sockets, an interface's address stands there, and can't be told from an RDMA device's.)
 constexpr uint64_t most_devices = 0xffff;
@@ -152,7 +152,7 @@ class XmlReader {
     gpu.compute_capability = GYRE_TRY(small(node, "sm"));
     for (const pugi::xml_node link : node.children("nvlink")) {
       std::optional<PciAddress> target;
-      const bool hidden = std::string_view(link.attribute("target").value()).starts_with(unset);
+      const bool hidden = std::string_view(link.attribute("target").value()).starts_with(hidden_prefix);
       if (!hidden) target = GYRE_TRY(address(link, "target"));
       gpu.nvlinks.push_back({target, static_cast<uint32_t>(GYRE_TRY(number(link, "tclass", 0, 0xffffff))),
                              static_cast<int>(GYRE_TRY(number(link, "count", 1, 1024)))});

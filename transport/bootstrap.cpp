@@ -18,6 +18,7 @@ struct Bootstrap::State {
   int size;
   std::chrono::milliseconds limit{0};
   uint64_t gathers = 0;
+  bool stays_away = false;
   Member member;
   std::unique_ptr<Watch> watch;  // last: its thread uses the member
 };
@@ -67,6 +68,7 @@ Result<std::vector<std::string>> Bootstrap::all_gather(std::string_view mine, st
   if (mine.size() > max_gather_bytes)
     return Error{Code::invalid_argument, fmt::format("all_gather of {} bytes: more than {}", mine.size(), max_gather_bytes)};
   if (const Error* why = failure()) return Error{*why};
+  if (state_->stays_away) return Error{Code::invalid_usage, fmt::format("rank {} stays away from calls of all", rank())};
   const uint64_t gather = ++state_->gathers;
   const bool ends_job = limit.count() != 0;
   state_->watch->post({Kind::gather, std::string(mine)});
@@ -83,9 +85,9 @@ Result<std::vector<std::string>> Bootstrap::all_gather(std::string_view mine, st
   return **std::move(parts);
 }
 
-void Bootstrap::leave_part(std::string_view mine) {
-  ++state_->gathers;
-  state_->watch->post({Kind::gather, std::string(mine.substr(0, max_gather_bytes))});
+void Bootstrap::stay_away(std::string_view mine) {
+  state_->stays_away = true;
+  state_->watch->post({Kind::stay_away, std::string(mine.substr(0, max_gather_bytes))});
 }
 
 void Bootstrap::limit_gathers(std::chrono::milliseconds limit) { state_->limit = limit; }

@@ -60,8 +60,8 @@ class Bootstrap {
   /// Every rank's bytes by rank; blocks until all ranks have called, or the job has failed, which it has after the limit; 0: that of all.
   /// One thread at a time.
   Result<std::vector<std::string>> all_gather(std::string_view mine, std::chrono::milliseconds limit = {});
-  /// Its bytes for the next one, for whose end this rank does not wait: it comes to none after that.
-  void leave_part(std::string_view mine);
+  /// Its bytes for each that comes, to which this rank does not come any more: none waits for it, also once it has left. Same thread.
+  void stay_away(std::string_view mine);
   /// From now on a limit of all that name none; 0, as at first: none. After it the call is an error on all ranks, also on those that come
   /// later, and the job goes on. Same thread.
   void limit_gathers(std::chrono::milliseconds);

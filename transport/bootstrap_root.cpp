@@ -42,6 +42,9 @@ void Root::take(Rank from, Message message, Clock::time_point now) {
   switch (message.kind) {
     case Kind::gather:
       return take_part(from, std::move(message.payload));
+    case Kind::stay_away:
+      seat(from).word = std::move(message.payload);
+      return end_with_parts();
     case Kind::give_up:
       return end_without_parts(bootstrap::take<uint64_t>(payload).value_or(0));
     case Kind::describe:
@@ -66,11 +69,19 @@ void Root::take_part(Rank from, std::string bytes) {
   if (++seat(from).gathers <= gathered_) return;  // it has ended without parts, and this rank was told
   seat(from).part = std::move(bytes);
   fail_if_left_behind();
-  if (failed_ || !std::all_of(seats_.begin(), seats_.end(), [](const Seat& s) { return s.part.has_value(); })) return;
+  end_with_parts();
+}
+
+// When all have come that do not stay away.
+void Root::end_with_parts() {
+  const auto waits = [](const Seat& s) { return s.part.has_value(); };
+  const auto is_missing = [&](const Seat& s) { return !waits(s) && !s.word; };
+  if (failed_ || std::any_of(seats_.begin(), seats_.end(), is_missing) || std::none_of(seats_.begin(), seats_.end(), waits)) return;
   for (size_t rank = 0; rank < seats_.size(); ++rank) {
     Message part{Kind::part, {}};
     put(part.payload, static_cast<Rank>(rank));
-    part.payload += *std::exchange(seats_[rank].part, std::nullopt);
+    part.payload += seats_[rank].word ? *seats_[rank].word : *seats_[rank].part;
+    seats_[rank].part.reset();
     tell(-1, std::move(part));
   }
   ++gathered_;
@@ -196,11 +207,13 @@ void Root::judge_histories(bool last) {
   judge_if_answered();
 }
 
-// A rank that waits in an all_gather, which all ranks must join, does not come to the call in which another waits.
+// A rank that waits in an all_gather, which all ranks must join, does not come to the call in which another waits; of one that stays away
+// it waits for nothing.
 std::string Root::skipped(Rank waiting) const {
   const auto& call = seats_[static_cast<size_t>(waiting)].call;
   const std::vector<Made>& made = seats_[static_cast<size_t>(waiting)].made;
-  if (!call || call->among_some() || made.empty() || made.back().number < call->number) return {};
+  if (seats_[static_cast<size_t>(waiting)].word || !call || call->among_some() || made.empty() || made.back().number < call->number)
+    return {};
   for (size_t rank = 0; rank < seats_.size(); ++rank) {
     const Seat& s = seats_[rank];
     if (!s.part || s.recalled != recalls_ || (!s.made.empty() && s.made.back().number >= call->number)) continue;
@@ -232,7 +245,7 @@ void Root::fail_if_left_behind() {
   std::vector<Rank> gone;
   bool waiting = false;
   for (size_t rank = 0; rank < seats_.size(); ++rank) {
-    if (seats_[rank].left) gone.push_back(static_cast<Rank>(rank));
+    if (seats_[rank].left && !seats_[rank].word) gone.push_back(static_cast<Rank>(rank));
     waiting = waiting || seats_[rank].part.has_value();
   }
   if (waiting && !gone.empty()) fail(-1, Code::remote, fmt::format("{} {} left", ranks_text(gone), gone.size() == 1 ? "has" : "have"));

@@ -43,6 +43,7 @@ class Root {
     bool gone = false;                ///< left or died
     uint64_t gathers = 0;             ///< that it has come to
     std::optional<std::string> part;  ///< of the all_gather under way
+    std::optional<std::string> word;  ///< for each all_gather: it stays away
     std::optional<Call> call;         ///< the latest described
     uint64_t described = 0;           ///< times
     bool answered = false;            ///< since ask()
@@ -61,6 +62,7 @@ class Root {
   };
 
   void take_part(Rank from, std::string bytes);
+  void end_with_parts();
   void end_without_parts(uint64_t gather);
   void take_description(Rank from, std::string_view payload, Clock::time_point now);
   void take_goodbye(Rank from);

@@ -78,6 +78,7 @@ enum class Kind : uint8_t {
   no_call,    ///< up: what was described is over
   give_up,    ///< up: u64 number of an all_gather, from 1, that this rank waits for no more
   no_parts,   ///< down: u64 number of an all_gather that has ended without parts, for all ranks
+  stay_away,  ///< up: bytes for each all_gather from now on, to which this rank does not come
 };
 
 struct Message {

@@ -59,16 +59,6 @@ void Beside::tell_declined() {
 
 void Beside::wait_for_declined() { wait_until_idle(for_ever); }
 
-std::string Beside::why_no_parts() const {
-  const std::lock_guard lock(mutex_);
-  return why_no_parts_;
-}
-
-void Beside::make_no_parts(std::string why) {
-  const std::lock_guard lock(mutex_);
-  why_no_parts_ = std::move(why);
-}
-
 void Beside::say(const engine::Call& call, std::string_view who, std::string_view why) {
   if (!log::enabled(log::Level::info)) return;
   const size_t bytes = call.count * size_of(call.type);

@@ -9,7 +9,6 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -33,9 +32,7 @@ class Beside final : public Comm {
   /// Until what was declined is told.
   void wait_for_declined();
 
-  /// Why gyre makes no communicators of its ranks any more, the same on all that have come to the vote on one; empty: it does.
-  std::string why_no_parts() const;
-  void make_no_parts(std::string why);
+  std::atomic<bool> stays_away{false};  ///< from votes on parts of its ranks, of which gyre makes none any more (wrap_forming.h)
 
   /// Logs who runs such a call and why, once for each collective and size class.
   void say(const engine::Call&, std::string_view who, std::string_view why = {});
@@ -66,8 +63,7 @@ class Beside final : public Comm {
  private:
   void tell_declined();
 
-  mutable std::mutex mutex_;
-  std::string why_no_parts_;
+  std::mutex mutex_;
   size_t declined_ = 0;  // and not told yet
   bool telling_ = false;
   std::array<std::array<uint64_t, collective_count>, 2> said_{};  // of NCCL and of gyre: a bit for each size class

@@ -36,15 +36,14 @@ class Limited {
   transport::Bootstrap& ranks_;
 };
 
-// As the first letter of a rank's word, before the reasons of others.
-constexpr char stays_away = '0';
-constexpr std::string_view was_refused = "NCCL has refused it a part of these ranks";
+// First letters of a rank's word: a reason of its own, or that it has only lost another.
+constexpr char its_own = '1', of_another = '2';
 
 /// All ranks of the job say whether they can go on; error: one of them can't. A rank that has only lost another is named last.
 Status all_agree(transport::Bootstrap& job, const Status& own) {
-  const auto kind = [](const Error& error) { return error.code == Code::remote || error.code == Code::timeout ? '2' : '1'; };
+  const auto kind = [](const Error& error) { return error.code == Code::remote || error.code == Code::timeout ? of_another : its_own; };
   const auto words = GYRE_TRY(job.all_gather(own ? std::string() : kind(own.error()) + own.error().what));
-  for (const char first : {stays_away, '1', '2'}) {
+  for (const char first : {its_own, of_another}) {
     for (size_t rank = 0; rank < words.size(); ++rank) {
       if (words[rank].starts_with(first)) return Error{Code::invalid_usage, fmt::format("rank {}: {}", rank, words[rank].substr(1))};
     }
@@ -190,13 +189,11 @@ Result<Parts> meet(const Meeting& at, const ncclComm_t* made) {
 }
 
 Result<Parts> split(Beside& parent, int color, int key, const ncclComm_t* made, const std::string& refusal) {
-  if (auto why = parent.why_no_parts(); !why.empty()) return Error{Code::invalid_usage, std::move(why)};
+  if (parent.stays_away) return stay_away(parent);
   parent.wait_for_declined();
   return among_ranks_of(parent, [&](engine::Communicator& ranks) -> Result<Parts> {
     const Limited limited(ranks.bootstrap());
-    const Status agreed = all_agree(ranks.bootstrap(), refusal.empty() ? Status() : Error{Code::invalid_usage, refusal});
-    if (!agreed && agreed.error().what.ends_with(was_refused)) parent.make_no_parts(agreed.error().what);
-    GYRE_TRY(agreed);
+    GYRE_TRY(all_agree(ranks.bootstrap(), refusal.empty() ? Status() : Error{Code::invalid_usage, refusal}));
     auto part = GYRE_TRY(ranks.split(color, key, &parent.aborted()));
     if (part == nullptr) return Parts();
     return like_its_parent(parent, std::move(part), *made);
@@ -204,13 +201,9 @@ Result<Parts> split(Beside& parent, int color, int key, const ncclComm_t* made, 
 }
 
 Result<Parts> stay_away(Beside& parent) {
-  std::string why = parent.why_no_parts();
-  if (why.empty()) {
-    why = fmt::format("rank {}: {}", parent.rank, was_refused);
-    parent.make_no_parts(why);
-    parent.engine().bootstrap().leave_part(stays_away + std::string(was_refused));
-  }
-  return Error{Code::invalid_usage, std::move(why)};
+  const std::string why = "NCCL has refused it a part of these ranks";
+  if (!parent.stays_away.exchange(true)) parent.engine().bootstrap().stay_away(its_own + why);
+  return Error{Code::invalid_usage, fmt::format("rank {}: {}", parent.rank, why)};
 }
 
 Result<Parts> shrink(Beside& parent, const std::vector<Rank>& without, const ncclComm_t* made) {

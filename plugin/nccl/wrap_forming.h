@@ -42,7 +42,7 @@ Result<Parts> meet(const Meeting&, const ncclComm_t* made);
 /// Of the parent's ranks. `refusal`: why this rank wants none; empty: it does.
 Result<Parts> split(Beside& parent, int color, int key, const ncclComm_t* made, const std::string& refusal);
 /// For a rank that NCCL has refused its part. Whether it has before the others came, whose vote is then yet to come, or after, nobody
-/// knows: it votes against the next one without waiting for that, and no rank votes on a part of the parent any more.
+/// knows: so it has voted against all parts of the parent from now on, and comes to no vote.
 Result<Parts> stay_away(Beside& parent);
 Result<Parts> shrink(Beside& parent, const std::vector<Rank>& without, const ncclComm_t* made);
 

@@ -361,6 +361,31 @@ TEST_CASE("an all_gather that a rank stays away from ends where there is a limit
   }
 }
 
+TEST_CASE("a rank that stays away is waited for by none, whatever comes of a call of all, and after it has left") {
+  std::atomic<bool> ended{false};
+  const auto outcomes = run_ranks(3, [&](Bootstrap& job) -> Outcome {
+    if (job.rank() == 2) {
+      job.stay_away("its word");
+      while (!ended) std::this_thread::yield();
+      const auto none = job.all_gather("x");
+      return none ? "gathered" : none.error().what;
+    }
+    job.limit_gathers(milliseconds(200));
+    while (job.rank() == 1 && !ended) std::this_thread::yield();
+    if (job.all_gather("x")) return "gathered without rank 1";
+    ended = true;
+    job.limit_gathers({});
+    while (!job.left(2)) std::this_thread::yield();
+    for (int i = 0; i < 3; ++i) {
+      const auto parts = job.all_gather(std::to_string(10 * i + job.rank()));
+      if (!parts) return parts.error().what;
+      if (*parts != std::vector<std::string>{std::to_string(10 * i), std::to_string(10 * i + 1), "its word"}) return "wrong parts";
+    }
+    return job.attention() ? "attention" : "";
+  });
+  CHECK(outcomes == std::vector<Outcome>{"", "", "rank 2 stays away from calls of all"});
+}
+
 TEST_CASE("a rank that gives up is heard by all, the first failure stays") {
   const auto outcomes = run_ranks(3, [](Bootstrap& job) -> Outcome {
     if (!job.barrier()) return "no barrier";
@@ -479,6 +504,29 @@ TEST_CASE("rank 0 asks again for a history that a call has overtaken") {
   ++question;
   for (Rank rank = 0; rank < 3; ++rank) root.take(rank, made[static_cast<size_t>(rank)].message(question), {});
   CHECK(told == std::vector<std::string>{"calls differ: rank 1 has count=1, rank 2 has count=2, rank 0 has count=0 (call 0: all_reduce)"});
+}
+
+TEST_CASE("rank 0 takes no rank that stays away from a call of all for one that waits in it, nor for one that others wait for there") {
+  using namespace bootstrap;
+  const bool one_waits = GENERATE(true, false);
+  std::vector<std::string> told;
+  Root root({"rank 0", "rank 1", "rank 2"}, [&](Rank, const SharedMessage& m) {
+    if (m->kind == Kind::fail) told.push_back(m->payload.substr(4));
+  });
+  root.take(1, {Kind::stay_away, "no"}, {});
+  root.take(2, {one_waits ? Kind::gather : Kind::stay_away, "no"}, {});
+  History made;
+  made.name(7, "all_reduce");
+  made.add(0, 7, false);
+  Message description{Kind::describe, {}};
+  put(description.payload, uint64_t{0});
+  put(description.payload, uint64_t{7});
+  put(description.payload, uint8_t{0});
+  put(description.payload, uint32_t{0});
+  root.take(1, std::move(description), {});
+  for (const Rank rank : {0, 2}) root.take(rank, History().message(1), {});
+  root.take(1, made.message(1), {});
+  CHECK(told.empty());
 }
 
 TEST_CASE("a frame that is longer than allowed ends the connection") {

@@ -78,11 +78,12 @@ bool Beside::in_window(const void* memory) const {
 }
 
 Status Beside::lives() const {
-  if (aborted()) return Error{Code::invalid_argument, "another thread has aborted the communicator"};
+  if (aborted() || withdrawn_) return Error{Code::invalid_argument, "the communicator was aborted or destroyed meanwhile"};
   return {};
 }
 
-void Beside::wait_for_groups() const {
+void Beside::withdraw() {
+  withdrawn_ = true;
   const auto until = std::chrono::steady_clock::now() + group_limit;
   while (ending_groups > 0 && std::chrono::steady_clock::now() < until) std::this_thread::sleep_for(std::chrono::microseconds(100));
 }

@@ -53,16 +53,18 @@ class Beside final : public Comm {
   std::vector<Window> windows;
   bool in_window(const void*) const;
 
-  // NCCL's handle is freed by who takes it (below). An abort may come from any thread, while another one waits here on its way to NCCL.
+  // Who takes the communicator (below) has NCCL free its handle. Any thread may, while another one waits here on its way to NCCL.
   /// Asked after each wait, before the handle is given to NCCL. Error: it was freed meanwhile, or is about to be.
   Status lives() const;
   std::atomic<int> ending_groups{0};  ///< on their way to NCCL, which has the handle for them
-  /// Until there are none, but not for long: what keeps them may be NCCL's to abort.
-  void wait_for_groups() const;
+  /// Before NCCL frees the handle: who asks hears that it does not live, and groups are waited for, but not for long: what keeps them may
+  /// be NCCL's to abort.
+  void withdraw();
 
  private:
   void tell_declined();
 
+  std::atomic<bool> withdrawn_{false};
   std::mutex mutex_;
   size_t declined_ = 0;  // and not told yet
   bool telling_ = false;

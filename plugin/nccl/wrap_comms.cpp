@@ -216,6 +216,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) noexcept {
     if (ended != nullptr) {
       finish("ncclCommDestroy", *ended);
       if (!forget(comm, ended)) return Error{Code::invalid_argument, "another thread has ended the communicator"};
+      ended->withdraw();
     }
     const ncclResult_t result = call_real<&Table::ncclCommDestroy>(comm);
     if (ended != nullptr && !ended->wait_until_idle(end_limit)) ended->abort();
@@ -228,7 +229,7 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) noexcept {
     const auto ended = take_beside(comm);
     if (ended != nullptr) {
       ended->abort();
-      ended->wait_for_groups();
+      ended->withdraw();
     }
     const ncclResult_t result = call_real<&Table::ncclCommAbort>(comm);
     if (ended != nullptr) ended->wait_until_idle(end_limit);

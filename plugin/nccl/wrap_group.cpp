@@ -16,7 +16,7 @@
 namespace gyre::plugin::nccl::wrap {
 namespace {
 
-/// While there is one, an abort by another thread waits before NCCL frees what it has in a group that ends.
+/// While there is one, who aborts or destroys by another thread waits before NCCL frees what it has in a group that ends.
 class GroupEnding {
  public:
   explicit GroupEnding(const std::vector<ByNccl>& given) : given_(given) { count(1); }
@@ -87,7 +87,7 @@ Result<ncclResult_t> end_group() {
   tell_declined(ended.given);
   const ncclResult_t by_gyre = end_on_gpu(ended);
   const bool spoils = by_gyre != ncclSuccess && !ended.nccl_failed;
-  if (!spoils) ending.reset();  // only the abort ends what NCCL may wait for
+  if (by_gyre == ncclSuccess) ending.reset();  // only the abort ends what NCCL may wait for
   ncclResult_t result = spoils ? end_spoiled(by_gyre) : forwarded([] { return call_real<&Table::ncclGroupEnd>(); });
   result = note_launched(ended.given, result == ncclSuccess ? by_gyre : result);
   ending.reset();

@@ -252,6 +252,7 @@ FAKE ncclResult_t ncclGroupEnd(void) {
   if (--depth > 0) return ncclSuccess;
   const ncclResult_t result = wrong;
   wrong = ncclSuccess;
+  for (int i = 0; i < calls; ++i) of((ncclComm_t)group[i].comm);
   if (result != ncclSuccess) calls = registered = 0;
   run_group(), arrive(), place_windows();
   return result;

@@ -3,6 +3,7 @@
 
 #include "plugin/nccl/errors.h"
 #include "plugin/nccl/missing.h"
+#include "plugin/nccl/wrap_comm.h"
 #include "test/becomes.h"
 #include "test/catch.h"
 #include "test/plugin/nccl_beside_fake.h"
@@ -349,29 +350,74 @@ TEST_CASE("wrap on a GPU: an error holds the stream until the communicator ends"
   }
 }
 
-TEST_CASE("wrap on a GPU: NCCL is given no communicator that another thread aborts while it ends") {
+TEST_CASE("wrap on a GPU: NCCL is given no communicator that another thread ends while it ends") {
   const BesideFake beside;
-  static std::atomic<bool> waited{false}, aborted{false};
+  const auto by_other = GENERATE(ncclCommAbort, ncclCommDestroy);
+  static std::atomic<bool> waited{false}, ended_before{false};
   for (const auto& end : {ncclCommFinalize, ncclCommDestroy}) {
-    waited = aborted = false;
+    waited = ended_before = false;
     GpuFloats data(many, 1);
     HostCudaStream stream;
     std::array<ncclComm_t, 2> comms{};
     REQUIRE(ncclCommInitAll(comms.data(), 2, nullptr) == ncclSuccess);
     log::set_sink([](log::Level, std::string_view line) {
       if (!line.starts_with("ncclComm") || waited.exchange(true)) return;
-      test::becomes([] { return aborted.load(); });  // after gyre's part, and before NCCL's
+      test::becomes([] { return ended_before.load(); });  // after gyre's part, and before NCCL's
     });
     CHECK(reduce(data, comms[0], stream) == ncclSuccess);
     auto ended = std::async(std::launch::async, [&] { return end(comms[0]); });
     CHECK(ncclCommAbort(comms[1]) == ncclSuccess);
     CHECK(test::becomes([] { return waited.load(); }));
-    CHECK(ncclCommAbort(comms[0]) == ncclSuccess);
-    aborted = true;
+    CHECK(by_other(comms[0]) == ncclSuccess);
+    ended_before = true;
     CHECK(ended.get() == ncclInvalidArgument);
     CHECK(stream.done_within(1s));
     log::set_sink(nullptr);
   }
+}
+
+TEST_CASE("wrap on a GPU: NCCL ends no group of a communicator that another thread has ended meanwhile") {
+  BesideFake beside;
+  const auto end = GENERATE(ncclCommAbort, ncclCommDestroy);
+  const bool refused = GENERATE(false, true);
+  static std::atomic<bool> waits{false}, goes_on{false};
+  waits = goes_on = false;
+  static const auto wait = [] {
+    if (!waits.exchange(true)) test::becomes([] { return goes_on.load(); });
+  };
+  GpuFloats data(many, 1), more(many, 1), message(1, 1);
+  HostCudaStream stream, other, third;
+  std::array<ncclComm_t, 2> comms{};
+  REQUIRE(ncclCommInitAll(comms.data(), 2, nullptr) == ncclSuccess);
+  auto known = plugin::nccl::wrap::beside(comms[0]);
+  const auto group = [&] {
+    ncclGroupStart();
+    ncclSend(message.data(), 1, ncclFloat32, 1, comms[0], third);
+    if (refused)
+      ncclAllReduce(nullptr, message.data(), 1, ncclFloat32, ncclSum, comms[0], third);  // by NCCL
+    else
+      reduce(data, comms[0], stream);
+    return ncclGroupEnd();
+  };
+  log::set_level(log::Level::info);
+  log::set_sink([](log::Level, std::string_view line) {
+    if (line.find("by gyre") != std::string_view::npos) wait();
+  });
+  if (refused) BesideFake::hooks().say = [](const char* line) { std::string_view(line) == "ncclGroupEnd" ? wait() : void(); };
+  auto grouped = std::async(std::launch::async, group);
+  CHECK(test::becomes([] { return waits.load(); }));
+  if (!refused) CHECK(reduce(more, comms[1], other) == ncclSuccess);
+  auto ended = std::async(std::launch::async, [&] { return end(comms[0]); });
+  CHECK(test::becomes([&] { return !known->lives(); }));
+  known.reset();
+  std::this_thread::sleep_for(10ms);  // as a rule NCCL frees it by then, if it does; what is tested holds in any case
+  goes_on = true;
+  CHECK(grouped.get() != ncclSuccess);
+  CHECK(ended.get() == ncclSuccess);
+  CHECK(ncclCommAbort(comms[1]) == ncclSuccess);
+  CHECK((stream.done_within(1s) && other.done_within(1s) && third.done_within(1s)));
+  log::set_sink(nullptr);
+  log::set_level(log::Level::warn);
 }
 
 TEST_CASE("wrap on a GPU: an abort ends a call on host memory that waits for its stream") {

@@ -56,10 +56,9 @@ ncclResult_t end_on_gpu(const WrapGroup& ended) {
 
 // Nothing is done of a group of which a call was wrong. Of a call that gyre has refused NCCL hears by one that it must refuse, too: its
 // checks of arguments spoil the group that is open. By NCCL's own words this would be that call's error, so gyre's stay the last.
-ncclResult_t end_spoiled(ncclResult_t why) {
+ncclResult_t end_spoiled() {
   std::ignore = call_real<&Table::ncclAllReduce>(nullptr, nullptr, size_t{0}, ncclFloat32, ncclSum, nullptr, nullptr);
-  std::ignore = call_real<&Table::ncclGroupEnd>();
-  return why;
+  return call_real<&Table::ncclGroupEnd>();
 }
 
 }  // namespace
@@ -88,10 +87,10 @@ Result<ncclResult_t> end_group() {
   const ncclResult_t by_gyre = end_on_gpu(ended);
   const bool spoils = by_gyre != ncclSuccess && !ended.nccl_failed;
   if (by_gyre == ncclSuccess) ending.reset();  // only the abort ends what NCCL may wait for
-  ncclResult_t result = spoils ? end_spoiled(by_gyre) : forwarded([] { return call_real<&Table::ncclGroupEnd>(); });
-  result = note_launched(ended.given, result == ncclSuccess ? by_gyre : result);
+  const ncclResult_t by_nccl = spoils ? end_spoiled() : forwarded([] { return call_real<&Table::ncclGroupEnd>(); });
+  ncclResult_t result = note_launched(ended.given, spoils || by_nccl == ncclSuccess ? by_gyre : by_nccl);
   ending.reset();
-  make(ended.to_come, result);
+  make(ended.to_come, by_nccl);
   result = pass_behind(ended, result);
   if (ended.held.empty()) return result;
   if (result == ncclSuccess) return settle(ended.held);

@@ -254,6 +254,7 @@ FAKE ncclResult_t ncclGroupEnd(void) {
   wrong = ncclSuccess;
   for (int i = 0; i < calls; ++i) of((ncclComm_t)group[i].comm);
   if (result != ncclSuccess) calls = registered = 0;
+  while (result != ncclSuccess && made > 0) drop(births[--made].comm);
   run_group(), arrive(), place_windows();
   return result;
 }

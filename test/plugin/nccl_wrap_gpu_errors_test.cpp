@@ -153,6 +153,28 @@ TEST_CASE("wrap on a GPU: ranks of which NCCL refuses one a part come to the sam
   CHECK(log.count("split: NCCL runs all calls of this communicator: rank 2: NCCL has refused it a part of these ranks") == 6);
 }
 
+TEST_CASE("wrap on a GPU: a part that a group was to make of which gyre has refused a call was not refused by NCCL") {
+  const BesideFake beside({"GYRE_COLLECTIVES=all_reduce", "GYRE_TIMEOUT=1"});
+  const test::KeptLog log;
+  CHECK(run_nccl(2, [](ncclComm_t comm, int rank) -> std::string {
+          ncclComm_t part = nullptr;
+          std::vector<float> host(many, 1);
+          HostCudaStream stream;
+          NCCL_OK(ncclGroupStart());
+          NCCL_OK(ncclCommSplit(comm, 0, rank, &part, nullptr));
+          NCCL_GIVES(ncclInvalidUsage, ncclAllReduce(host.data(), host.data(), many, ncclFloat32, ncclSum, comm, stream));
+          NCCL_GIVES(ncclInvalidUsage, ncclGroupEnd());
+          NCCL_OK(ncclCommSplit(comm, 0, rank, &part, nullptr));
+          newly_to_nccl();
+          GpuFloats data(many, 1);
+          NCCL_OK(reduce(data, part, stream));
+          if (!newly_to_nccl().empty() || !stream.done() || !data.all(2)) return "the part is not gyre's, too";
+          NCCL_OK(ncclCommDestroy(part));
+          return "";
+        }) == "");
+  CHECK(log.count("NCCL runs all calls") == 0);
+}
+
 TEST_CASE("wrap on a GPU: a rank without gyre leaves all to NCCL, and nobody waits for long") {
   const BesideFake beside({"GYRE_COLLECTIVES=all_reduce", "GYRE_TIMEOUT=1"});
   const test::KeptLog log;

@@ -105,9 +105,12 @@ ncclResult_t simulate_group(ncclSimInfo_t* info) {
     return call_real<&Table::ncclGroupSimulateEnd>(info);
   }
   const WrapGroup ended = std::exchange(open_group(), WrapGroup());
-  for (const Issued& issued : ended.held) forwarded(issued);
-  for (const Issued& issued : ended.on_gpu.calls()) forwarded(issued);
-  return pass_behind(ended, call_real<&Table::ncclGroupSimulateEnd>(info));
+  ncclResult_t first = ncclSuccess;
+  const auto note = [&](ncclResult_t own) { first = first == ncclSuccess ? own : first; };
+  for (const Issued& issued : ended.held) note(forwarded(issued));
+  for (const Issued& issued : ended.on_gpu.calls()) note(forwarded(issued));
+  note(call_real<&Table::ncclGroupSimulateEnd>(info));
+  return pass_behind(ended, first);
 }
 
 }  // namespace gyre::plugin::nccl::wrap

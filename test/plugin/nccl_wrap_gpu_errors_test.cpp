@@ -442,6 +442,23 @@ TEST_CASE("wrap on a GPU: NCCL ends no group of a communicator that another thre
   log::set_level(log::Level::warn);
 }
 
+TEST_CASE("wrap on a GPU: a group that is only simulated says that a communicator of its calls was aborted") {
+  const BesideFake beside;
+  const plugin::nccl::Table whole = plugin::nccl::wrap::real();
+  plugin::nccl::Table newer = whole;
+  newer.ncclGroupSimulateEnd = [](ncclSimInfo_t*) { return plugin::nccl::wrap::real().ncclGroupEnd(); };
+  plugin::nccl::wrap::set_up(newer, test::configured({"GYRE_COLLECTIVES=all_reduce"}));
+  GpuFloats data(many, 1);
+  HostCudaStream stream;
+  std::array<ncclComm_t, 2> comms{};
+  REQUIRE(ncclCommInitAll(comms.data(), 2, nullptr) == ncclSuccess);
+  CHECK(ncclGroupStart() == ncclSuccess);
+  CHECK(reduce(data, comms[0], stream) == ncclSuccess);
+  for (const ncclComm_t comm : comms) CHECK(ncclCommAbort(comm) == ncclSuccess);
+  CHECK(ncclGroupSimulateEnd(nullptr) == ncclInvalidArgument);
+  plugin::nccl::wrap::set_up(whole, test::configured({}));
+}
+
 TEST_CASE("wrap on a GPU: an abort ends a call on host memory that waits for its stream") {
   const BesideFake beside({"GYRE_COLLECTIVES=all_reduce", "GYRE_DEVICE=host"});
   std::vector<float> data(many, 1);

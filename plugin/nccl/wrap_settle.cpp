@@ -3,6 +3,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/log.h"
 #include "plugin/guard.h"
 #include "plugin/nccl/run.h"
 #include "plugin/nccl/wrap_open_group.h"
@@ -63,7 +64,10 @@ Result<ncclResult_t> settle(std::span<const Issued> calls) {
   const char* unwilling = calls.front().unwilling;
   const Status next = unwilling == nullptr ? wait_for_turn(calls) : Status();
   if (!next && (comm->aborted() || comm->state() != ncclSuccess)) return next.error();
-  if (!next) unwilling = "CUDA has failed";
+  if (!next) {
+    unwilling = "CUDA has failed";
+    log::warn("rank {} of {}: NCCL runs a call before which CUDA has failed: {}", comm->rank, comm->size, next.error().what);
+  }
   if (unwilling != nullptr) {
     Beside::decline(comm, calls.size());
     return by_nccl(calls, unwilling);

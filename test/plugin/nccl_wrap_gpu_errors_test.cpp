@@ -459,6 +459,23 @@ TEST_CASE("wrap on a GPU: a group that is only simulated says that a communicato
   plugin::nccl::wrap::set_up(whole, test::configured({}));
 }
 
+TEST_CASE("wrap on a GPU: where CUDA fails while a call on host memory waits, NCCL's is the call, and a warning says why") {
+  const BesideFake beside({"GYRE_COLLECTIVES=all_reduce", "GYRE_DEVICE=host"});
+  const test::KeptLog log;
+  CHECK(run_nccl(2, [](ncclComm_t comm, int rank) -> std::string {
+          std::vector<float> data(many, 1);
+          HostCudaStream stream;
+          NCCL_OK(ncclGroupStart());
+          NCCL_OK(ncclAllReduce(data.data(), data.data(), many, ncclFloat32, ncclSum, comm, stream));
+          test::break_host_stream(stream, rank == 0);
+          NCCL_GIVES(rank == 0 ? ncclUnhandledCudaError : ncclSuccess, ncclGroupEnd());
+          test::break_host_stream(stream, false);
+          if (const auto calls = newly_to_nccl(); calls != "GroupStart GroupEnd AllReduce ") return "to NCCL: " + calls;
+          return stream.done() && data[0] == 2 ? "" : "a wrong sum";
+        }) == "");
+  CHECK(log.count("rank 0 of 2: NCCL runs a call before which CUDA has failed: ") == 1);
+}
+
 TEST_CASE("wrap on a GPU: an abort ends a call on host memory that waits for its stream") {
   const BesideFake beside({"GYRE_COLLECTIVES=all_reduce", "GYRE_DEVICE=host"});
   std::vector<float> data(many, 1);

@@ -61,16 +61,15 @@ class Comm {
   std::string failure() const;
   /// The same for whoever logs it: the first time only, where no call has returned it.
   std::optional<Error> untold();
-  /// It has failed, and streams are held by what it had not finished.
-  bool holds_streams() const { return made_ && on_gpu_ != nullptr && on_gpu_->failure() != nullptr && !let_go_; }
+  /// It has failed, and what it had not finished, if anything, holds streams.
+  bool may_hold_streams() const { return made_ && on_gpu_ != nullptr && on_gpu_->failure() != nullptr && !let_go_; }
   /// Of one that was made, too: waits for what the stream has been given so far. Error: also where the communicator has failed, since it
   /// may be what holds the stream.
   Status wait_for(cudaStream_t, cuda::Context) const;
   Status wait_for(cuda::Mark&) const;
   /// Waits until what its GPU was given has ended. Error: it can't, and streams that were held by that go on.
   Status finish();
-  /// The same of all communicators that end with the process, which wait together. False: it has not, and what it has given to streams
-  /// must hold them.
+  /// The same where the process ends, until then. False: it has not, and what it has given to streams must hold them.
   bool settle(std::chrono::steady_clock::time_point until);
   /// Ends what runs, on this rank and the others, and lets streams go on that an error holds. From any thread.
   void interrupt();

@@ -17,7 +17,7 @@ void HeldUp::look() {
   std::string own = fmt::format("rank {} of {}", waiting_.rank, waiting_.size);
   std::vector<std::string> holding;
   for_each_comm([&](ncclComm_t handle, const Comm& comm) {
-    if (&comm != &waiting_ && !comm.holds_streams()) return;
+    if (&comm != &waiting_ && !comm.may_hold_streams()) return;
     std::string name = fmt::format("comm {} (rank {} of {})", fmt::ptr(handle), comm.rank, comm.size);
     if (&comm == &waiting_)
       own = std::move(name);

@@ -3,7 +3,6 @@
 #include <utility>
 #include <vector>
 
-#include "plugin/guard.h"
 #include "plugin/nccl/wrap_open_group.h"
 #include "plugin/nccl/wrap_order.h"
 #include "plugin/nccl/wrap_settle.h"
@@ -77,9 +76,9 @@ Result<ncclResult_t> pass(const std::shared_ptr<Beside>& comm, cudaStream_t stre
 Result<ncclResult_t> pass_behind_held(const std::shared_ptr<Beside>& comm, const Forward& forward) {
   WrapGroup& group = open_group();
   if (comm == nullptr || group.depth == 0 || !group.on_gpu.has(*comm)) return pass(nullptr, nullptr, forward);
-  group.behind.push_back([comm, forward] {
+  group.behind.emplace_back([comm, forward] {
     const Status lives = comm->lives();
-    return lives ? forward() : guard("what came behind a group", [&] { return lives; });
+    return lives ? forward() : answered("what came behind a group", lives);
   });
   return ncclSuccess;
 }

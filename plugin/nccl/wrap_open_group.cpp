@@ -20,9 +20,13 @@ ncclResult_t forwarded(const Forward& forward) {
   return result;
 }
 
+ncclResult_t answered(const char* name, const Status& status) {
+  return guard(name, [&] { return status; });
+}
+
 ncclResult_t forwarded(const Issued& issued) {
   const Status lives = issued.comm->lives();
-  return lives ? forwarded(issued.forward) : guard(issued.operation.name, [&] { return lives; });
+  return lives ? forwarded(issued.forward) : answered(issued.operation.name, lives);
 }
 
 void note_given(const std::shared_ptr<Beside>& comm, cudaStream_t stream, size_t declined) {

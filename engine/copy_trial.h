@@ -19,7 +19,7 @@ class CopyTrial {
  public:
   struct Found {
     bool one_cache = false;  ///< messages are there sooner through the caches than past them, as where processors share one
-    bool straight = false;   ///< what is read from a process's own memory is there as soon as either; false where none can read so
+    bool straight = false;   ///< what is read from a process's own memory is there not much later than by either; false where none can
   };
 
   explicit CopyTrial(Rank rank) : rank_(rank) {}

@@ -41,8 +41,9 @@ void Direct::bind(const DirectPlan& plan, const Identity& call, const Buffers& b
   plan_ = &plan;
   form_ = nullptr;
   call_ = call;
-  output_ = static_cast<std::byte*>(buffers.output);
-  reachable_[static_cast<size_t>(rank_)] = {static_cast<const std::byte*>(buffers.input), output_, nullptr};
+  own_ = {static_cast<const std::byte*>(buffers.input), static_cast<std::byte*>(buffers.output), nullptr};
+  reachable_[static_cast<size_t>(rank_)] = own_;
+  piece_ = 0;
   ++sequence_;
   stage_ = Stage::show;
   awaited_ = plan.mapped ? &others_ : &plan.staged->reached;  // where there is a choice, all must see of all what they can
@@ -76,14 +77,15 @@ Work::Moved Direct::move() {
       board_->finish_staged(sequence_, extent(plan_->call.root).input_bytes);
     else
       board_->finish_reading(sequence_, refuses_);
+    if (bounced_ && piece_ + 1 < plan_->bounced->pieces) show_piece();
     stage_ = ends ? Stage::done : Stage::leave;
     next_ = 0;
   }
   if (stage_ == Stage::leave && leave()) {
     declined_ = refuses_;
     for (const Rank peer : *awaited_) declined_ = declined_ || board_->refused(peer, sequence_);
-    if (bounced_) kernels::copy(output_, board_->bounce(rank_), extent(rank_).output_bytes);
-    stage_ = Stage::done;
+    stage_ = bounced_ && !take_piece() ? Stage::meet : Stage::done;
+    next_ = 0;
   }
   if (stage_ == Stage::done) plan_ = nullptr;  // which may end now
   return {stage_ != before || next_ != from, stage_ == Stage::done};
@@ -127,7 +129,7 @@ void Direct::show_places(Board::Line& line) {
     shown.has_news = memory_.tell(shown.input_segment, shown.output_segment, *news) ? 1 : 0;
   } else if (!plan_->staged) {
     shown.has_news = memory_.tell(0, 0, *news) ? 1 : 0;
-    if (plan_->ordinary == topo::BufferAccess::bounced) kernels::copy(board_->bounce(rank_), own.input, in);
+    if (plan_->bounced) copy_but_own_share(bounce(rank_, 0), own.input, 0);
   } else {
     show_copy(board_->beside(rank_, sequence_, in), own.input, in);
   }
@@ -156,7 +158,7 @@ bool Direct::look(Rank peer, const Board::Line& line) {
   }
   const size_t in = extent(peer).input_bytes;
   reachable_[index] = {!plan_->mapped && in <= Board::line_bytes ? line.data : board_->beside(peer, sequence_, in), nullptr, nullptr};
-  if (!plan_->mapped) return true;
+  if (!plan_->mapped || piece_ > 0) return true;
   Shown& shown = shown_[index];
   std::memcpy(&shown, line.data, sizeof shown);
   all_in_heaps_ = all_in_heaps_ && shown.in_heap != 0;
@@ -167,16 +169,17 @@ bool Direct::look(Rank peer, const Board::Line& line) {
 
 // False: a peer's memory can't be mapped.
 bool Direct::decide() {
-  attached_ = !all_in_heaps_ && plan_->ordinary == topo::BufferAccess::attached;
+  if (piece_ > 0) return run_piece();
+  attached_ = !all_in_heaps_ && plan_->attached;
   // Where only some lie in heaps, those have shown no copy.
   const bool shown = all_in_heaps_ || !any_in_heap_ || attached_;
   form_ = shown ? plan_->form(all_in_heaps_ ? BufferKind::shared_heap : BufferKind::ordinary) : nullptr;
   declined_ = form_ == nullptr;
   bounced_ = !declined_ && !all_in_heaps_ && !attached_ && !form_->schedule->staged;
-  if (bounced_) bounce();
   if (attached_) attach();
   if (declined_ || (all_in_heaps_ && !reach())) return declined_;
   awaited_ = &form_->users;
+  if (bounced_) return run_piece();
   const Status read = passes_.run(*plan_, *form_, reachable_, copies_away());
   refuses_ = !read;
   if (!read && !std::exchange(said_unreadable_, true)) say_unreadable(read.error());
@@ -204,9 +207,41 @@ void Direct::attach() {
   }
 }
 
-void Direct::bounce() {
-  for (Rank rank = 0; rank < board_->ranks(); ++rank)
-    reachable_[static_cast<size_t>(rank)] = {board_->bounce(rank), board_->bounce(rank), nullptr};
+std::byte* Direct::bounce(Rank rank, size_t piece) const { return board_->bounce(rank) + piece % 2 * board_->bounce_bytes() / 2; }
+
+size_t Direct::piece_offset(size_t piece) const { return piece * plan_->bounced->count * size_of(plan_->call.type); }
+
+// A piece but for what this rank reduces of it, which no other rank reads or writes.
+void Direct::copy_but_own_share(std::byte* to, const std::byte* from, size_t piece) const {
+  const size_t bytes = std::min(piece_offset(1), extent(rank_).input_bytes - piece_offset(piece));
+  const std::vector<BoundPass>& passes = plan_->bounced->form(piece).passes;
+  const size_t begin = passes.empty() ? bytes : passes.front().from.front().offset;
+  const size_t end = passes.empty() ? bytes : begin + passes.front().count * size_of(plan_->call.type);
+  kernels::copy(to, from, begin);
+  kernels::copy(to + end, from + end, bytes - end);
+}
+
+// All have come to the piece.
+bool Direct::run_piece() {
+  const size_t offset = piece_offset(piece_);
+  for (const Rank peer : others_) reachable_[static_cast<size_t>(peer)] = {bounce(peer, piece_), bounce(peer, piece_), nullptr};
+  reachable_[static_cast<size_t>(rank_)] = {own_.input + offset, own_.output + offset, nullptr};
+  return passes_.run(*plan_, plan_->bounced->form(piece_), reachable_, false).operator bool();
+}
+
+// The next one, while others may be busy with this. All others have come to this one, so that the line is free, and the half of the bounce
+// buffer, too, which was the one's before.
+void Direct::show_piece() {
+  copy_but_own_share(bounce(rank_, piece_ + 1), own_.input + piece_offset(piece_ + 1), piece_ + 1);
+  board_->publish(sequence_ + 1, call_.word);
+}
+
+// All others have reduced their shares of the piece. True: it was the last.
+bool Direct::take_piece() {
+  copy_but_own_share(own_.output + piece_offset(piece_), bounce(rank_, piece_), piece_);
+  if (++piece_ == plan_->bounced->pieces) return true;
+  ++sequence_;
+  return false;
 }
 
 bool Direct::reach() {

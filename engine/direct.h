@@ -3,9 +3,9 @@
 //
 // Mapped, when everybody's buffers lie in shared heaps: each rank does its share of the work on everybody's memory, and waits until all
 // have. Staged, when everybody has shown a copy: each rank reads the others' and writes its own output. Bounced, when nobody's buffers lie
-// there and inputs are too large to be read by everybody: as mapped, on copies. Attached, when not everybody's do: a rank reads the other's
-// buffer by a system call, and waits until its own is read; where one can't, both decline after that. Else all decline, and messages carry
-// the call; those outside heaps have copied in vain then.
+// there and inputs are too large to be read by everybody: as mapped, piece by piece, on copies of what others reduce of it. Attached, when
+// not everybody's do: a rank reads the other's buffer by a system call, and waits until its own is read; where one can't, both decline
+// after that. Else all decline, and messages carry the call; those outside heaps have copied in vain then.
 //
 // Used by one thread; a run allocates nothing, but for memory that a call names for the first time. It must not know how to wait.
 #pragma once
@@ -68,7 +68,12 @@ class Direct final : public Work {
   bool reach();
   bool copies_away() const;
   void say_unreadable(const Error&) const;
-  void bounce();
+  std::byte* bounce(Rank rank, size_t piece) const;
+  size_t piece_offset(size_t piece) const;
+  void copy_but_own_share(std::byte* to, const std::byte* from, size_t piece) const;
+  void show_piece();
+  bool run_piece();
+  bool take_piece();
   void attach();
   Status map(Rank peer);
   const Extent& extent(Rank rank) const { return plan_->extents[static_cast<size_t>(rank)]; }
@@ -81,7 +86,7 @@ class Direct final : public Work {
   DirectMemory memory_;
   Passes passes_;
   const Work* groups_ = nullptr;
-  uint64_t sequence_ = 0;  // of calls on the board
+  uint64_t sequence_ = 0;  // on the board, of a call, or of a piece of it
 
   const DirectPlan* plan_ = nullptr;
   const DirectForm* form_ = nullptr;  // that was chosen
@@ -90,7 +95,8 @@ class Direct final : public Work {
   const std::vector<Rank>* awaited_ = nullptr;
   size_t next_ = 0;  // of those
   bool declined_ = false, bounced_ = false, attached_ = false, refuses_ = false, said_unreadable_ = false;
-  std::byte* output_ = nullptr;
+  RankMemory own_;
+  size_t piece_ = 0;  // bounced: that is under way
   bool all_in_heaps_ = true, any_in_heap_ = false;
   Rank stranger_ = -1;
   std::optional<Error> wrong_;

@@ -67,7 +67,13 @@ std::vector<BoundPass> bound(const schedule::Direct& direct, Rank rank, const Ca
 
 const DirectForm* DirectPlan::form(BufferKind kind) const {
   if (mapped && kind == BufferKind::shared_heap) return &*mapped;
-  return staged ? &*staged : ordinary ? &*mapped : nullptr;
+  if (staged) return &*staged;
+  return bounced || attached ? &*mapped : nullptr;
+}
+
+topo::BufferAccess DirectPlan::access(BufferKind kind) const {
+  if (kind == BufferKind::shared_heap || !(bounced || attached)) return topo::BufferAccess::heap;
+  return bounced ? topo::BufferAccess::bounced : topo::BufferAccess::attached;
 }
 
 Result<DirectForm> DirectForms::form(const Call& call, bool staged) {
@@ -87,14 +93,22 @@ Result<DirectForm> DirectForms::form(const Call& call, bool staged) {
   return DirectForm{proven, bound(*proven, rank_, call), reached(proven->passes[static_cast<size_t>(rank_)], rank_), users(*proven, rank_)};
 }
 
-// How two_shot runs on buffers outside heaps: on copies where much is computed; by system calls where two ranks read a block each. More
-// ranks, and broadcasts, are as fast or faster by messages (perf/results/2026-11-23-attach).
-std::optional<topo::BufferAccess> DirectForms::ordinary(const Call& call, size_t input_bytes) const {
-  if (call.collective == Collective::all_reduce && input_bytes <= bounce_bytes_) return topo::BufferAccess::bounced;
-  const size_t block = call.count * size_of(call.type);
+// Two pieces are under way, so that one is copied while others are still busy with the one before.
+Result<Bounced> DirectForms::bounced(const Call& call) {
+  const size_t most = bounce_bytes_ / 2 / size_of(call.type);
+  Bounced out{std::min(call.count, most), (call.count + most - 1) / most, {}, {}};
+  Call part = call;
+  part.count = out.count;
+  out.piece = GYRE_TRY(form(part, false));
+  part.count = call.count - (out.pieces - 1) * out.count;
+  out.last = GYRE_TRY(form(part, false));
+  return out;
+}
+
+// More ranks, and broadcasts, are as fast or faster by messages (perf/results/2026-11-23-attach).
+bool DirectForms::attaches(const Call& call) const {
   const bool reads = call.collective == Collective::all_gather || call.collective == Collective::all_to_all;
-  if (attached_ && ranks_ == 2 && reads && block >= least_attached) return topo::BufferAccess::attached;
-  return {};
+  return attached_ && ranks_ == 2 && reads && call.count * size_of(call.type) >= least_attached;
 }
 
 // Bytes of input beyond which not all ranks read all inputs, where these can be bounced: each of two then reads as much, and ranks that
@@ -113,15 +127,16 @@ size_t DirectForms::staged_at_best(Collective collective) const {
 }
 
 Result<DirectPlan> DirectForms::plan(const Call& any, bool ordered, bool may_stage, bool may_map) {
-  DirectPlan plan{normal(any), {}, 0, {}, ordered, {}, {}};
+  DirectPlan plan{normal(any), {}, 0, {}, ordered};
   for (Rank r = 0; r < ranks_; ++r) plan.extents.push_back(extent(plan.call, r, ranks_));
   const Layout layout = engine::layout(plan.call, ranks_);
   const size_t bytes = layout.input_blocks() * plan.call.count * size_of(plan.call.type);
-  const auto otherwise = may_map ? ordinary(plan.call, bytes) : std::nullopt;
-  const bool bounced = otherwise == topo::BufferAccess::bounced && bytes > most_read_by_all(plan.call);
-  if (may_stage && !bounced && bytes <= transport::Board::slot_bytes) plan.staged = GYRE_TRY(form(plan.call, true));
+  const bool bounces = may_map && plan.call.collective == Collective::all_reduce && bounce_bytes_ > 0;
+  const size_t most_staged = bounces ? most_read_by_all(plan.call) : transport::Board::slot_bytes;
+  if (may_stage && bytes <= most_staged) plan.staged = GYRE_TRY(form(plan.call, true));
   if (may_map && (!plan.staged || bytes > staged_at_best(plan.call.collective))) plan.mapped = GYRE_TRY(form(plan.call, false));
-  if (!plan.staged) plan.ordinary = otherwise;
+  if (!plan.staged && bounces) plan.bounced = GYRE_TRY(bounced(plan.call));
+  plan.attached = may_map && !plan.staged && attaches(plan.call);
   plan.text = in_words(plan.call, plan.staged ? "one_shot" : "two_shot");
   plan.hash = mix(fnv1a(plan.text));
   return plan;

@@ -32,19 +32,29 @@ struct DirectForm {
   std::vector<Rank> users;    ///< who reads or writes this rank's memory
 };
 
+/// How mapped runs on copies, piece by piece: half of a bounce buffer has room for one.
+struct Bounced {
+  size_t count = 0;  ///< elements of a piece; the last may have fewer
+  size_t pieces = 0;
+  DirectForm piece, last;
+
+  const DirectForm& form(size_t index) const { return index + 1 < pieces ? piece : last; }
+};
+
 struct DirectPlan {
   Call call;
   std::string text;  ///< "all_reduce count=8 type=float op=sum algorithm=one_shot"
   uint64_t hash = 0;
-  std::vector<Extent> extents;       ///< by rank
-  bool ordered = false;              ///< reductions are by the canonical tree
-  std::optional<DirectForm> staged;  ///< none: inputs do not fit the board, or are bounced
-  std::optional<DirectForm> mapped;  ///< none: not worth a second meeting
-  /// How mapped runs where no rank's buffers lie in heaps, or, attached, where not all do; none: it does not.
-  std::optional<topo::BufferAccess> ordinary{};
+  std::vector<Extent> extents;         ///< by rank
+  bool ordered = false;                ///< reductions are by the canonical tree
+  std::optional<DirectForm> staged{};  ///< none: inputs do not fit the board, or are bounced
+  std::optional<DirectForm> mapped{};  ///< none: not worth a second meeting
+  std::optional<Bounced> bounced{};    ///< mapped also runs, on copies, where no rank's buffers lie in heaps
+  bool attached = false;               ///< mapped also runs, by system calls, where not all ranks' buffers do
 
   /// The form that runs where all ranks' buffers lie so; null: messages carry the call.
   const DirectForm* form(BufferKind) const;
+  topo::BufferAccess access(BufferKind) const;
 };
 
 /// Forms with their proofs, by collective and root.
@@ -65,7 +75,8 @@ class DirectForms {
   Result<DirectForm> form(const Call&, bool staged);
   size_t most_read_by_all(const Call&) const;
   size_t staged_at_best(Collective) const;
-  std::optional<topo::BufferAccess> ordinary(const Call&, size_t input_bytes) const;
+  Result<Bounced> bounced(const Call&);
+  bool attaches(const Call&) const;
 
   Rank rank_;
   int ranks_;

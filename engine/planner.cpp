@@ -15,9 +15,6 @@ constexpr size_t plans_kept = 64;
 constexpr size_t slot_alignment = 4096;
 
 std::string_view family_of(const DirectForm& form) { return form.schedule->staged ? "one_shot" : "two_shot"; }
-topo::BufferAccess access(const DirectPlan& plan, BufferKind kind) {
-  return kind == BufferKind::ordinary ? plan.ordinary.value_or(topo::BufferAccess::heap) : topo::BufferAccess::heap;
-}
 
 }  // namespace
 
@@ -142,7 +139,12 @@ Result<topo::Price> Planner::price(const DirectForm& form, const DirectPlan& pla
   const topo::Costs& costs = circumstances_.costs;
   if (!costs.direct) return Error{Code::invalid_usage, "the constants have no costs of ranks that reach each other's memory"};
   const auto block_bytes = static_cast<double>(plan.call.count * size_of(plan.call.type));
-  return topo::price(*form.schedule, *costs.direct, block_bytes, costs.processors_per_node, access(plan, kind));
+  topo::Price price = topo::price(*form.schedule, *costs.direct, block_bytes, costs.processors_per_node, plan.access(kind));
+  if (plan.access(kind) != topo::BufferAccess::bounced) return price;
+  const double meetings = price.latency * static_cast<double>(plan.bounced->pieces - 1);
+  price.latency += meetings;
+  price.seconds += meetings;
+  return price;
 }
 
 std::vector<topo::DirectCandidate> Planner::direct_candidates(const Planned& planned, BufferKind kind) const {
@@ -151,7 +153,7 @@ std::vector<topo::DirectCandidate> Planner::direct_candidates(const Planned& pla
   for (const auto* form : {&planned.direct->staged, &planned.direct->mapped}) {
     if (!*form) continue;
     const bool staged = (*form)->schedule->staged;
-    topo::DirectCandidate out{family_of(**form), staged ? "staged" : topo::name(access(*planned.direct, kind)), {}, {}, "runs"};
+    topo::DirectCandidate out{family_of(**form), staged ? "staged" : topo::name(planned.direct->access(kind)), {}, {}, "runs"};
     if (&**form != planned.form(kind))
       out.when = staged ? "runs where no buffer is of the shared heap" : "runs where all buffers are of the shared heap";
     const auto priced = price(**form, *planned.direct, kind);

@@ -30,7 +30,8 @@ Moved moved(const schedule::Direct& direct, Rank rank, double block_bytes, Buffe
     out.attached += chunk;
   }
   if (direct.staged && layout.has_input(rank)) out.shown += block_bytes * layout.input_blocks();
-  if (access == BufferAccess::bounced) out.touched += 2 * block_bytes * (layout.input_blocks() + layout.output_blocks());
+  // All but a rank's own share.
+  if (access == BufferAccess::bounced) out.touched += 2 * (block_bytes - chunk) * (layout.input_blocks() + layout.output_blocks());
   return out;
 }
 

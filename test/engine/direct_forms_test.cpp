@@ -55,6 +55,19 @@ TEST_CASE("all ranks read all inputs of an all-reduce where that is the faster w
   CHECK_FALSE(stages(4, false, DataType::float32, 513));
 }
 
+TEST_CASE("a bounced all-reduce goes in pieces of which a bounce buffer has room for two") {
+  const auto pieces = [](size_t count, DataType type) {
+    const auto plan =
+        DirectForms(0, 2, false, 2 << 20, false).plan({Collective::all_reduce, count, type, ReduceOp::sum, 0}, false, true, true);
+    return plan->bounced ? std::pair(plan->bounced->pieces, plan->bounced->count) : std::pair(size_t{0}, size_t{0});
+  };
+  CHECK(pieces(8192, DataType::float32) == std::pair(size_t{0}, size_t{0}));
+  CHECK(pieces(8193, DataType::float32) == std::pair(size_t{1}, size_t{8193}));
+  CHECK(pieces(1 << 18, DataType::float32) == std::pair(size_t{1}, size_t{1} << 18));
+  CHECK(pieces((1 << 18) + 1, DataType::float32) == std::pair(size_t{2}, size_t{1} << 18));
+  CHECK(pieces((size_t{1} << 30) - 1, DataType::int8) == std::pair(size_t{1024}, size_t{1} << 20));
+}
+
 TEST_CASE("a rooted call is mapped only where its input has no room behind a line, so that its root meets nobody before") {
   const auto maps = [](Collective collective, size_t count) {
     return DirectForms(0, 2, false, 0, false)
@@ -78,7 +91,7 @@ TEST_CASE("the family, the prediction and the table are of what runs on such buf
     const Call small{Collective::all_reduce, 2, DataType::float32, ReduceOp::sum, 0};
     const Call middle{Collective::reduce_scatter, 4000, DataType::float32, ReduceOp::sum, 0};
     const Call copied{Collective::all_reduce, 9000, DataType::float32, ReduceOp::sum, 0};
-    const Call large{Collective::all_reduce, 1 << 20, DataType::float32, ReduceOp::sum, 0};
+    const Call large{Collective::broadcast, 1 << 20, DataType::float32, ReduceOp::sum, 0};
     const Call gathered{Collective::all_gather, 1 << 18, DataType::float32, ReduceOp::sum, 0};
     const Call scaled{Collective::all_reduce, 2, DataType::float32, ReduceOp::premul_sum, 0};
     const std::string messages = (*communicator.plan(large))->schedule().family;

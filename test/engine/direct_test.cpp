@@ -278,6 +278,21 @@ TEST_CASE("direct calls that differ are an error that names them, on all ranks")
   }
 }
 
+TEST_CASE("all-reduces of ordinary buffers larger than a bounce buffer are right, whatever is left for the last piece") {
+  for (const int ranks : some_ranks) {
+    CHECK(first_wrong(run_ranks(ranks, over_shm, [](Communicator& communicator) {
+            std::string wrong;
+            for (const size_t count : std::initializer_list<size_t>{262144, 262145, 524288 + 7, 786432 + 100003}) {
+              const Call call{Collective::all_reduce, count, DataType::int32, all_reduce_ops()[count % reduce_op_count], 0};
+              for (const bool in_place : {false, true}) {
+                if (wrong.empty()) wrong = checked_direct<Private>(communicator, call, in_place);
+              }
+            }
+            return wrong;
+          })) == "");
+  }
+}
+
 TEST_CASE("a rank that leaves is named by those that wait for it in a direct call") {
   for (const bool in_heap : {false, true}) {
     const auto words = run_ranks(3, over_shm, [&](Communicator& communicator) -> std::string {
@@ -376,7 +391,7 @@ TEST_CASE("a call that another rank has given up after it read is never done, wh
     std::vector<std::unique_ptr<Direct>> ranks;
     for (Rank r = 0; r < 2; ++r) {
       plans.push_back(*DirectForms(r, 2, false, 0, true).plan(call, false, true, true));
-      REQUIRE(plans.back().ordinary == topo::BufferAccess::attached);
+      REQUIRE(plans.back().attached);
       ranks.push_back(std::make_unique<Direct>(r, std::move(boards[r]), 1, Away{8192, 1}));
     }
     const std::string text = "all_gather";

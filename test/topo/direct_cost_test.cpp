@@ -46,13 +46,13 @@ TEST_CASE("the busiest rank counts, or where processors are shared the work of a
   CHECK(price(gather, prices, 100, 2).computing == 4 * (100 + 100) / 2);
 }
 
-TEST_CASE("attached, a copy from another rank's buffer is a system call, and on copies each block moves twice more") {
+TEST_CASE("attached, a copy from another rank's buffer is a system call, and on copies what others reduce of a block moves twice more") {
   const auto price_of = [](Collective collective, BufferAccess access) {
     return price(mapped(collective, 4), prices, 100, 0, access).computing;
   };
   CHECK(price_of(Collective::all_gather, BufferAccess::heap) == 4 * 200);
   CHECK(price_of(Collective::all_gather, BufferAccess::attached) == 4 * 200 + 3 * (50 + 100 * 2));
-  CHECK(price_of(Collective::all_reduce, BufferAccess::bounced) == (4 + 4) * 25 + 2 * 200);
+  CHECK(price_of(Collective::all_reduce, BufferAccess::bounced) == (4 + 4) * 25 + 2 * 2 * (100 - 25));
 }
 
 TEST_CASE("buffers that fit no cache cost what memory prices") {

@@ -170,10 +170,9 @@ Status open_boards(transport::Board& board, Rank own, const std::vector<std::str
   return {};
 }
 
-// The processes of both ranks of two, where each can reach the other: more ranks have no use for it (direct_plan.cpp).
+// All ranks' processes, where each can reach all.
 Result<std::vector<transport::Attached>> attach(Bootstrap& bootstrap, bool wanted) {
   std::string own;
-  if (bootstrap.size() != 2) return std::vector<transport::Attached>();
   if (wanted) transport::bootstrap::put(own, transport::ProcessAddress::self());
   const auto addresses = GYRE_TRY(bootstrap.all_gather(own));
   std::vector<transport::Attached> all;
@@ -193,7 +192,7 @@ Result<std::vector<transport::Attached>> attach(Bootstrap& bootstrap, bool wante
 }  // namespace
 
 Result<std::unique_ptr<transport::Board>> open_board(Bootstrap& bootstrap, const Connections& connections, const Config& config,
-                                                     size_t bounce_bytes) {
+                                                     size_t bounce_bytes, bool crowded) {
   const auto& transports = connections.transports;
   const Rank own = bootstrap.rank();
   const auto ranks = static_cast<Rank>(transports.size());
@@ -210,7 +209,8 @@ Result<std::unique_ptr<transport::Board>> open_board(Bootstrap& bootstrap, const
   const Status opened = open_boards(*board, own, boards);
   if (!opened) log::warn("no board: {}", opened.error().what);
   if (!GYRE_TRY(all_have(bootstrap, static_cast<bool>(opened)))) return std::unique_ptr<transport::Board>();
-  board->attach(GYRE_TRY(attach(bootstrap, *config.attach != 0)));
+  const bool has_use = ranks == 2 || crowded;  // DirectForms
+  if (has_use) board->attach(GYRE_TRY(attach(bootstrap, *config.attach != 0)));
   return board;
 }
 

@@ -31,7 +31,9 @@ Result<Connections> connect_ranks(transport::Bootstrap&, const Config&, const st
 /// Called by all ranks. What peers of this host wake this rank with, and it them; null: none.
 Result<std::unique_ptr<transport::Doorbell>> open_doorbell(transport::Bootstrap&, const Connections&);
 /// Called by all ranks. A board for ranks that are all joined by shm; none on any of them where they are not, or one can't open it. It
-/// reaches all ranks' ordinary memory where the kernel lets all ranks, and GYRE_ATTACH.
-Result<std::unique_ptr<transport::Board>> open_board(transport::Bootstrap&, const Connections&, const Config&, size_t bounce_bytes);
+/// reaches all ranks' ordinary memory where that is of use, and the kernel lets all ranks, and GYRE_ATTACH. `crowded`: ranks share
+/// processors.
+Result<std::unique_ptr<transport::Board>> open_board(transport::Bootstrap&, const Connections&, const Config&, size_t bounce_bytes,
+                                                     bool crowded);
 
 }  // namespace gyre::engine

@@ -18,7 +18,8 @@ using schedule::Spot;
 
 namespace {
 
-constexpr size_t least_attached = 32 << 10;  // bytes of a block
+constexpr size_t least_attached = 32 << 10;         // bytes of a block
+constexpr size_t most_attached_crowded = 16 << 20;  // of all blocks; more has left the caches, and goes past them in messages
 
 // Whose passes read or write this rank's memory, itself left out.
 std::vector<Rank> users(const schedule::Direct& direct, Rank rank) {
@@ -105,10 +106,12 @@ Result<Bounced> DirectForms::bounced(const Call& call) {
   return out;
 }
 
-// More ranks, and broadcasts, are as fast or faster by messages (perf/results/2026-11-23-attach).
+// What is not here is as fast or faster by messages (perf/results/2026-11-23-attach, 2026-11-29-gathers).
 bool DirectForms::attaches(const Call& call) const {
-  const bool reads = call.collective == Collective::all_gather || call.collective == Collective::all_to_all;
-  return attached_ && ranks_ == 2 && reads && call.count * size_of(call.type) >= least_attached;
+  const size_t block = call.count * size_of(call.type);
+  if (!attached_ || block < least_attached) return false;
+  if (crowded_) return call.collective == Collective::all_gather && block <= most_attached_crowded / static_cast<size_t>(ranks_);
+  return ranks_ == 2 && (call.collective == Collective::all_gather || call.collective == Collective::all_to_all);
 }
 
 // Bytes of input beyond which not all ranks read all inputs, where these can be bounced: each of two then reads as much, and ranks that

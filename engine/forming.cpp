@@ -89,9 +89,9 @@ Result<std::unique_ptr<Communicator>> Communicator::form(std::unique_ptr<transpo
   auto connections = GYRE_TRY(connect_ranks(*bootstrap, config, facts, gpus->ports));
   circumstances->missing = connections.missing;
   auto doorbell = GYRE_TRY(open_doorbell(*bootstrap, connections));
-  auto board = GYRE_TRY(open_board(*bootstrap, connections, config, bounce_bytes(config, facts.size())));
-  if (board != nullptr && doorbell != nullptr) board->rings(*doorbell);
   const HostLoad load = host_load(facts, bootstrap->rank());
+  auto board = GYRE_TRY(open_board(*bootstrap, connections, config, bounce_bytes(config, facts.size()), load.crowded));
+  if (board != nullptr && doorbell != nullptr) board->rings(*doorbell);
   CopyTrial::Found found;
   if (board != nullptr && !load.crowded) {  // which all ranks know alike
     found = GYRE_TRY(try_copies(*bootstrap, *board, *config.attach == always_attached));

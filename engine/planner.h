@@ -50,7 +50,7 @@ class Planner {
         direct_(board != nullptr),
         circumstances_(std::move(circumstances)),
         forms_(rank, ranks_, crowded, board != nullptr ? board->bounce_bytes() : 0,
-               board != nullptr && !crowded && !board->attached().empty()) {}
+               board != nullptr && !board->attached().empty()) {}
 
   void prefer(const Preference&);
   /// From now on nothing runs directly: the buffers are none that a host reaches.

@@ -68,6 +68,25 @@ TEST_CASE("a bounced all-reduce goes in pieces of which a bounce buffer has room
   CHECK(pieces((size_t{1} << 30) - 1, DataType::int8) == std::pair(size_t{1024}, size_t{1} << 20));
 }
 
+TEST_CASE("blocks are read straight where one copy is the faster way") {
+  const auto straight = [](int ranks, bool crowded, Collective collective, size_t block_bytes) {
+    return DirectForms(0, ranks, crowded, 0, true)
+        .plan({collective, block_bytes, DataType::int8, ReduceOp::sum, 0}, false, true, true)
+        ->attached;
+  };
+  constexpr size_t least = 32 << 10;
+  for (const Collective collective : {Collective::all_gather, Collective::all_to_all}) {
+    CHECK(straight(2, false, collective, least + 1));
+    CHECK(straight(2, false, collective, size_t{1} << 30));
+    CHECK_FALSE(straight(3, false, collective, least + 1));
+    CHECK(straight(4, true, collective, least + 1) == (collective == Collective::all_gather));
+    CHECK(straight(4, true, collective, 4 << 20) == (collective == Collective::all_gather));
+    CHECK_FALSE(straight(4, true, collective, (4 << 20) + 1));
+    CHECK_FALSE(straight(2, false, collective, least - 1));
+  }
+  CHECK_FALSE(straight(4, true, Collective::broadcast, 1 << 20));
+}
+
 TEST_CASE("a rooted call is mapped only where its input has no room behind a line, so that its root meets nobody before") {
   const auto maps = [](Collective collective, size_t count) {
     return DirectForms(0, 2, false, 0, false)

@@ -356,23 +356,24 @@ TEST_CASE("messages carry a call whose buffer can't be read straight") {
   struct sigaction handler {};
   handler.sa_handler = Closed::open;
   REQUIRE(::sigaction(SIGSEGV, &handler, &before) == 0);
-  for (const Collective collective : {Collective::all_gather, Collective::all_to_all}) {
-    CHECK(first_wrong(run_ranks(2, all_configured({"GYRE_TRANSPORT=shm", "GYRE_ATTACH=2"}), [&](Communicator& communicator) -> std::string {
-            auto* memory =
-                static_cast<std::byte*>(::mmap(nullptr, Closed::bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-            const Call call{collective, 65536, DataType::int32, ReduceOp::sum, 0};
-            Private job(call, 2, false);
-            const Buffers buffers = job.buffers(communicator.rank());
-            const size_t in = (collective == Collective::all_to_all ? 2 : 1) * call.count * sizeof(int32_t);
-            std::memcpy(memory, buffers.input, in);
-            if (communicator.rank() == 1) {
-              Closed::memory = memory;
-              ::mprotect(memory, Closed::bytes, PROT_NONE);
-            }
-            const Status status = communicator.run(call, memory, buffers.output);
-            ::munmap(memory, Closed::bytes);
-            return status ? job.wrong(communicator.rank()) : status.error().what;
-          })) == "");
+  for (const auto& [collective, ranks] : {std::pair{Collective::all_gather, 2}, {Collective::all_gather, 3}, {Collective::all_to_all, 2}}) {
+    CHECK(first_wrong(run_ranks(ranks, all_configured({"GYRE_TRANSPORT=shm", "GYRE_ATTACH=2"}),
+                                [&, of = collective](Communicator& communicator) -> std::string {
+                                  auto* memory = static_cast<std::byte*>(
+                                      ::mmap(nullptr, Closed::bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+                                  const Call call{of, 65536, DataType::int32, ReduceOp::sum, 0};
+                                  Private job(call, communicator.size(), false);
+                                  const Buffers buffers = job.buffers(communicator.rank());
+                                  const size_t in = (of == Collective::all_to_all ? 2 : 1) * call.count * sizeof(int32_t);
+                                  std::memcpy(memory, buffers.input, in);
+                                  if (communicator.rank() == 1) {
+                                    Closed::memory = memory;
+                                    ::mprotect(memory, Closed::bytes, PROT_NONE);
+                                  }
+                                  const Status status = communicator.run(call, memory, buffers.output);
+                                  ::munmap(memory, Closed::bytes);
+                                  return status ? job.wrong(communicator.rank()) : status.error().what;
+                                })) == "");
   }
   ::sigaction(SIGSEGV, &before, nullptr);
 }

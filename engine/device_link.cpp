@@ -117,7 +117,6 @@ class GpuLink final : public DeviceLink {
   }
 
   bool idle() const override { return DeviceLink::idle() && returned_ == messages_.arriving.size() && completed_ >= number_; }
-  bool awaits_peer() const override { return freed_ < sent_ || DeviceLink::awaits_peer(); }
 
  private:
   size_t taken() const { return size_t{arrived_} + freed_; }

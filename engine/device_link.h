@@ -45,7 +45,7 @@ class DeviceLink {
   /// A message came that is not of this collective.
   bool strange() const { return strange_; }
   /// It can't go on without the peer, kernels aside.
-  virtual bool awaits_peer() const { return sent_ < made_; }
+  bool awaits_peer() const { return freed_ < made_; }
 
  protected:
   Messages messages_;

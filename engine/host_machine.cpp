@@ -49,12 +49,18 @@ bool HostMachine::run(size_t limit) {
     const Step& step = program_->steps[position_.cursor.step];
     begin(step);
     blocked_ = schedule::advance(*this, plan_->schedule(), step);
+    if (blocked_.wait == schedule::Wait::completion) blocked_.peer = reader_;
     if (blocked_.wait != schedule::Wait::nothing) break;
     ++ran;
     position_.next(plan_->slices(), program_->steps.size());
     if (posting_.needed()) posting_.announce(position_);
   }
   return ran != 0;
+}
+
+std::vector<Rank> HostMachine::awaited() const {
+  if (step() == nullptr) return posting_.readers();
+  return blocked_.peer >= 0 ? std::vector{blocked_.peer} : std::vector<Rank>();
 }
 
 void HostMachine::begin(const Step& step) {
@@ -135,7 +141,7 @@ void HostMachine::send(const Step& step) {
     const Chunks& source = step.dst.present() ? step.dst : step.src;
     const std::byte* data = address(source, piece(source, 0));
     out.send_from(word_, data, sent_bytes_);  // has a credit: credit() was asked
-    posting_.hold(out, data, sent_bytes_);
+    posting_.hold(peer, data, sent_bytes_);
   }
 }
 

@@ -22,20 +22,25 @@ class HostMachine {
   /// Runs steps until one can't, at most `limit`; true if any ran.
   bool run(size_t limit = SIZE_MAX);
   /// All steps have run and no message is read from this rank's memory any more.
-  bool done() { return position_.round == plan_->rounds() && (!posting_.needed() || posting_.idle()); }
+  bool done() const { return position_.round == plan_->rounds() && (!posting_.needed() || posting_.idle()); }
 
   /// What it waits for, where it waits, and the step; null when all steps have run.
   schedule::Blocked blocked() const { return blocked_; }
   const schedule::Position& position() const { return position_; }
   const schedule::Program& program() const { return *program_; }
   const schedule::Step* step() const { return position_.round < plan_->rounds() ? &program_->steps[position_.cursor.step] : nullptr; }
+  /// Whom it waits for; of its last sends, all to whom they go.
+  std::vector<Rank> awaited() const;
   /// Who sent a message of another call; -1: nobody.
   Rank mismatched() const { return mismatched_; }
 
   // For advance().
   bool arrived(Rank peer);
   bool credit(Rank peer) { return fifo(peer).reserve(sent_bytes_) != nullptr; }
-  bool overwritable(const schedule::Chunks& dst) { return !posting_.needed() || !posting_.held(dst, position_); }
+  bool overwritable(const schedule::Chunks& dst) {
+    reader_ = posting_.needed() ? posting_.reader(dst, position_) : -1;
+    return reader_ < 0;
+  }
   void take(Rank peer);
   void take(const schedule::Chunks& chunks) { sources_.push_back({chunks, nullptr}); }
   void put(const schedule::Chunks&) {}
@@ -82,6 +87,7 @@ class HostMachine {
   Rank mismatched_ = -1;
 
   // of the step that is being tried
+  Rank reader_ = -1;           // of what it overwrites
   size_t arriving_bytes_ = 0;  // of a message
   size_t sent_bytes_ = 0;
   std::vector<Operand> sources_;

@@ -14,7 +14,7 @@ std::string in_words(const schedule::Blocked& blocked) {
     case schedule::Wait::credit:
       return fmt::format("for room to send to rank {}", blocked.peer);
     case schedule::Wait::completion:
-      return "for its own sends to complete";
+      return fmt::format("for its sends to rank {} to complete", blocked.peer);
     default:
       return "to begin";
   }
@@ -65,10 +65,13 @@ Rank Machines::stranger() const {
 }
 
 std::vector<Rank> Machines::awaited() const {
-  std::vector<Rank> peers;
+  std::vector<Rank> peers, of_last_sends;
   for (const HostMachine* machine : running_) {
-    if (machine->step() != nullptr && machine->blocked().peer >= 0) peers.push_back(machine->blocked().peer);
+    const auto awaited = machine->awaited();
+    auto& all = machine->step() != nullptr ? peers : of_last_sends;  // where() tells of the former first
+    all.insert(all.end(), awaited.begin(), awaited.end());
   }
+  peers.insert(peers.end(), of_last_sends.begin(), of_last_sends.end());
   return peers;
 }
 
@@ -93,7 +96,10 @@ const HostMachine* Machines::waiting() const {
 
 std::string Machines::where() const {
   const HostMachine* machine = waiting();
-  if (machine == nullptr) return "for its last sends to complete";
+  if (machine == nullptr) {
+    const auto peers = awaited();
+    return peers.empty() ? "for its last sends to complete" : fmt::format("for its last sends to rank {} to complete", peers[0]);
+  }
   const schedule::Schedule& schedule = plan_->schedule();
   std::string text = fmt::format("{} in step {} ({}) of round {}", in_words(machine->blocked()), machine->position().cursor.step,
                                  schedule::describe(schedule, *machine->step()), machine->position().round);

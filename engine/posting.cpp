@@ -3,6 +3,11 @@
 #include <algorithm>
 
 namespace gyre::engine {
+namespace {
+
+bool has_unread(transport::Fifo* fifo) { return fifo != nullptr && fifo->posted() && fifo->completed() != fifo->sent(); }
+
+}  // namespace
 
 Posting::Posting(std::span<transport::Fifo* const> fifos) : fifos_(fifos.begin(), fifos.end()) {
   for (const transport::Fifo* fifo : fifos_) needed_ = needed_ || (fifo != nullptr && fifo->posted());
@@ -21,33 +26,40 @@ bool Posting::expect(Rank peer, const schedule::Step& step, const schedule::Posi
   size_t total = 0;
   for (uint32_t i = 0; i < step.flow().count; ++i) total += piece(step.flow()[i], at).count;
   total *= plan_->width(facts_[at.cursor.step].arrived);
-  transport::Fifo& fifo = *fifos_[static_cast<size_t>(peer)];
-  const bool in_place = fifo.direct() && schedule::lands(step);
-  return fifo.expect(word_, in_place ? address(step.dst.buffer, piece(step.dst.first, at)) : nullptr, total);
+  const bool in_place = fifo(peer).direct() && schedule::lands(step);
+  return fifo(peer).expect(word_, in_place ? address(step.dst.buffer, piece(step.dst.first, at)) : nullptr, total);
 }
 
-bool Posting::held(const schedule::Chunks& dst, const schedule::Position& at) {
-  for (uint32_t i = 0; i < dst.count; ++i) {
-    const Piece p = piece(dst[i], at);
-    if (held(address(dst.buffer, p), p.count * plan_->width(dst.buffer))) return true;
+Rank Posting::reader(const schedule::Chunks& chunks, const schedule::Position& at) {
+  for (uint32_t i = 0; i < chunks.count; ++i) {
+    const Piece p = piece(chunks[i], at);
+    const Rank peer = reader(address(chunks.buffer, p), p.count * plan_->width(chunks.buffer));
+    if (peer >= 0) return peer;
   }
-  return false;
+  return -1;
 }
 
-void Posting::hold(transport::Fifo& fifo, const std::byte* data, size_t bytes) {
+void Posting::hold(Rank peer, const std::byte* data, size_t bytes) {
   const auto begin = reinterpret_cast<uintptr_t>(data);
-  if (bytes != 0) holds_.push_back({&fifo, fifo.sent(), begin, begin + bytes});
+  if (bytes != 0) holds_.push_back({peer, fifo(peer).sent(), begin, begin + bytes});
 }
 
-bool Posting::held(const std::byte* data, size_t bytes) {
+Rank Posting::reader(const std::byte* data, size_t bytes) {
   const auto begin = reinterpret_cast<uintptr_t>(data);
-  std::erase_if(holds_, [](const Hold& hold) { return hold.fifo->completed() >= hold.number; });
-  return std::any_of(holds_.begin(), holds_.end(), [&](const Hold& hold) { return hold.begin < begin + bytes && begin < hold.end; });
+  std::erase_if(holds_, [&](const Hold& hold) { return fifo(hold.peer).completed() >= hold.number; });
+  const auto found =
+      std::find_if(holds_.begin(), holds_.end(), [&](const Hold& hold) { return hold.begin < begin + bytes && begin < hold.end; });
+  return found == holds_.end() ? -1 : found->peer;
 }
 
-bool Posting::idle() {
-  return std::all_of(fifos_.begin(), fifos_.end(),
-                     [](transport::Fifo* fifo) { return fifo == nullptr || !fifo->posted() || fifo->completed() == fifo->sent(); });
+bool Posting::idle() const { return std::none_of(fifos_.begin(), fifos_.end(), has_unread); }
+
+std::vector<Rank> Posting::readers() const {
+  std::vector<Rank> peers;
+  for (size_t peer = 0; peer < fifos_.size(); ++peer) {
+    if (has_unread(fifos_[peer])) peers.push_back(static_cast<Rank>(peer));
+  }
+  return peers;
 }
 
 }  // namespace gyre::engine

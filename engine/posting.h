@@ -21,25 +21,29 @@ class Posting {
   void bind(const Plan& plan, const schedule::Program& program, uint64_t word, std::span<std::byte* const> buffers, bool in_place);
   /// Announces what will arrive, as far ahead of `now` as memory and connections allow.
   void announce(const schedule::Position& now) { announcer_.run(*this, plan_->schedule(), now); }
-  /// `fifo`'s last message is being read from these bytes.
-  void hold(transport::Fifo& fifo, const std::byte* data, size_t bytes);
-  /// True while a message under way is read from these bytes.
-  bool held(const std::byte* data, size_t bytes);
+  /// The last message to that rank is being read from these bytes.
+  void hold(Rank peer, const std::byte* data, size_t bytes);
+  /// To whom a message under way is read from these chunks; -1: none is.
+  Rank reader(const schedule::Chunks&, const schedule::Position&);
   /// Every message has left this rank's memory.
-  bool idle();
+  bool idle() const;
+  /// To whom messages have not.
+  std::vector<Rank> readers() const;
 
   // For the announcer.
-  bool posted(Rank peer) const { return fifos_[static_cast<size_t>(peer)]->posted(); }
-  bool held(const schedule::Chunks& dst, const schedule::Position&);
+  bool posted(Rank peer) const { return fifo(peer).posted(); }
+  bool held(const schedule::Chunks& dst, const schedule::Position& at) { return reader(dst, at) >= 0; }
   bool expect(Rank peer, const schedule::Step&, const schedule::Position&);
 
  private:
   struct Hold {
-    transport::Fifo* fifo;
+    Rank peer;
     uint64_t number;
     uintptr_t begin;
     uintptr_t end;
   };
+  Rank reader(const std::byte* data, size_t bytes);
+  transport::Fifo& fifo(Rank peer) const { return *fifos_[static_cast<size_t>(peer)]; }
   Piece piece(uint32_t chunk, const schedule::Position& at) const {
     return plan_->piece(chunk, at.round * plan_->slices() + at.cursor.slice);
   }

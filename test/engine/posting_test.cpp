@@ -9,7 +9,9 @@
 #include "engine/machines.h"
 #include "perf/reference.h"
 #include "test/catch.h"
+#include "test/engine/posted_mesh.h"
 #include "test/slow_builds.h"
+#include "test/text.h"
 #include "topo/algorithms.h"
 #include "transport/loopback_posted.h"
 
@@ -122,4 +124,64 @@ TEST_CASE("machines over posted connections that take registered memory only sta
       CHECK(run(family.name, 3, count, false) == "");
     }
   }
+}
+
+namespace {
+
+/// Ranks of one collective in one thread, each moved when the test says.
+class Moved {
+ public:
+  Moved(std::string_view family, Call call, int ranks, uint32_t seed)
+      : plan_(*Plan::make(*prove(family, {call.collective, ranks, 1, 0, {}}, slots), call, slots.bytes)),
+        mesh_(static_cast<size_t>(ranks), slots, seed) {
+    for (Rank rank = 0; rank < ranks; ++rank) {
+      const auto r = static_cast<size_t>(rank);
+      machines_.push_back(std::make_unique<Machines>(rank, std::vector(1, mesh_.fifos(r)), Away{8192, 1}));
+      data_.emplace_back(call.count);
+      machines_[r]->bind(plan_, {0, 1, plan_.hash(), &plan_.text()}, {data_[r].data(), data_[r].data()});
+    }
+  }
+  Work::Moved move(size_t rank) {
+    mesh_.progress(rank);
+    return machines_[rank]->move();
+  }
+  const Machines& rank(size_t rank) const { return *machines_[rank]; }
+
+ private:
+  Plan plan_;
+  test::PostedMesh mesh_;
+  std::vector<std::unique_ptr<Machines>> machines_;
+  std::vector<std::vector<float>> data_;
+};
+
+}  // namespace
+
+TEST_CASE("who waits for its last sends to complete says to whom they go") {
+  Moved ranks("naive", {Collective::broadcast, 1000, DataType::float32, ReduceOp::sum, 0}, 3, 1);
+  for (int i = 0; i < 100; ++i) ranks.move(0);
+  CHECK(ranks.rank(0).awaited() == std::vector<Rank>{1, 2});
+  CHECK(ranks.rank(0).where() == "for its last sends to rank 1 to complete");
+  for (int i = 0; i < 100; ++i) {
+    ranks.move(0);
+    ranks.move(1);
+  }
+  CHECK(ranks.rank(0).awaited() == std::vector<Rank>{2});
+  CHECK(ranks.rank(0).where() == "for its last sends to rank 2 to complete");
+}
+
+TEST_CASE("who waits for a send to complete in a step says to whom it goes") {
+  int met = 0;
+  for (uint32_t seed = 1; seed <= 8; ++seed) {
+    Moved ranks("one_shot", {Collective::all_reduce, 20'000, DataType::float32, ReduceOp::sum, 0}, 2, seed);
+    for (bool done = false; !done;) {
+      ranks.move(1);
+      const Work::Moved moved = ranks.move(0);
+      done = moved.done;
+      if (moved.any || ranks.rank(0).where().find("to complete in step") == std::string::npos) continue;
+      ++met;
+      CHECK(ranks.rank(0).awaited() == std::vector<Rank>{1});
+      CHECK(test::contains(ranks.rank(0).where(), "for its sends to rank 1 to complete in step 1 (rrc "));
+    }
+  }
+  CHECK(met != 0);
 }

@@ -175,6 +175,7 @@ Result<bool> Communicator::step(Request request) {
   const std::lock_guard lock(in_flight_.mutex());
   if (broken_) return *broken_;
   if (in_flight_.ended() >= request.number) return true;
+  in_flight_.ask(request.number);
   if (const uint64_t ended = in_flight_.ended(); std::exchange(seen_ended_, ended) != ended) executor_.begin();  // it is other work
   const auto moved = executor_.step(in_flight_);
   if (!moved) return give_up(moved.error());

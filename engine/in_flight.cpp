@@ -1,7 +1,5 @@
 #include "engine/in_flight.h"
 
-#include <algorithm>
-
 namespace gyre::engine {
 namespace {
 
@@ -66,7 +64,7 @@ TimeLimit InFlight::limit() const {
   TimeLimit least;
   uint64_t number = ended();
   for (const Operation& operation : operations_) {
-    if (number++ >= std::max(attended_.load(std::memory_order_relaxed), ended() + 1)) break;
+    if (number++ >= asked_) break;
     if (operation.limit && (!least || *operation.limit < *least)) least = operation.limit;
   }
   return least;

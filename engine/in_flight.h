@@ -37,13 +37,15 @@ class InFlight final : public Work {
   /// Held around what follows, and around all else that touches the communicator while this is not empty.
   std::mutex& mutex() { return mutex_; }
   void add(Operation);
+  /// What follows is done for this one, which has not ended.
+  void ask(uint64_t number) { asked_ = number; }
   /// They end with the communicator.
   void forget() { operations_.clear(); }
 
   Moved move() override;
   Rank stranger() const override { return front().stranger(); }
   std::optional<Error> wrong() const override { return front().wrong(); }
-  /// The least of those that are waited for.
+  /// The least of those up to the one that was asked for.
   TimeLimit limit() const override;
   bool waits_for_itself() const override { return front().waits_for_itself(); }
   std::vector<Rank> awaited() const override { return front().awaited(); }
@@ -72,6 +74,7 @@ class InFlight final : public Work {
   std::deque<Operation> operations_;
   bool bound_ = false;  // the first
   uint64_t begun_ = 0;
+  uint64_t asked_ = 0;
   std::atomic<uint64_t> ended_{0};
   bool listed_ = false;
   std::atomic<uint64_t> attended_{0};

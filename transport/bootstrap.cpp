@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "transport/bootstrap_join.h"
 #include "transport/bootstrap_member.h"
+#include "transport/bootstrap_text.h"
 #include "transport/bootstrap_watch.h"
 
 namespace gyre::transport {
@@ -24,6 +26,9 @@ struct Bootstrap::State {
 };
 
 namespace {
+
+// How long rank 0's word can take to get here.
+constexpr std::chrono::milliseconds word_time{3000};
 
 Status check(const Rendezvous& rendezvous) {
   const auto wrong = [&](const std::string& text) {
@@ -71,18 +76,23 @@ Result<std::vector<std::string>> Bootstrap::all_gather(std::string_view mine, st
   if (state_->stays_away) return Error{Code::invalid_usage, fmt::format("rank {} stays away from calls of all", rank())};
   const uint64_t gather = ++state_->gathers;
   const bool ends_job = limit.count() != 0;
+  if (!ends_job) limit = state_->limit;
   state_->watch->post({Kind::gather, std::string(mine)});
-  auto parts = state_->member.wait_for_parts(gather, ends_job ? limit : state_->limit);
-  if (!parts && parts.error().code == Code::timeout && !ends_job) {
+  auto parts = state_->member.wait_for_parts(gather, limit);
+  const bool late = parts && !*parts;
+  if (late) {  // rank 0 knows for whom; its word comes at once unless it is stopped
     Message message{Kind::give_up, {}};
     put(message.payload, gather);
+    message.payload += seconds_text(limit);
     state_->watch->post(std::move(message));
-    parts = state_->member.wait_for_parts(gather, state_->limit);  // rank 0's word, at once unless it is stopped
+    parts = state_->member.wait_for_parts(gather, ends_job ? std::min(limit, word_time) : limit);
   }
-  if (!parts && parts.error().code == Code::timeout) fail(parts.error());
-  if (!parts) return parts.error();
-  if (!*parts) return Error{Code::timeout, "not all ranks came to a call of all within the limit of one of them"};
-  return **std::move(parts);
+  if (parts && *parts) return **std::move(parts);
+  const Error error =
+      parts ? Error{Code::timeout, fmt::format("rank 0 does not say who did not come to a call of all within {}", seconds_text(limit))}
+            : parts.error();
+  if (parts || (late && ends_job)) fail(error);
+  return error;
 }
 
 void Bootstrap::stay_away(std::string_view mine) {

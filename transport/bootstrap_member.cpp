@@ -18,6 +18,7 @@ void Member::take(const Message& message) {
     case Kind::no_parts: {
       const std::lock_guard lock(mutex_);
       without_parts_ = bootstrap::take<uint64_t>(payload).value_or(0);
+      why_without_ = payload;
       return changed_.notify_all();
     }
     case Kind::ask:
@@ -70,13 +71,13 @@ Result<std::optional<std::vector<std::string>>> Member::wait_for_parts(uint64_t 
   if (limit.count() == 0) {
     changed_.wait(lock, over);
   } else if (!changed_.wait_for(lock, limit, over)) {
-    return Error{Code::timeout, fmt::format("not all ranks came to a call of all within {}", seconds_text(limit))};
+    return std::optional<std::vector<std::string>>();
   }
   if (parts_arrived_ == parts_.size()) {
     parts_arrived_ = 0;
     return std::optional(std::exchange(parts_, std::vector<std::string>(parts_.size())));
   }
-  if (without_parts_ >= gather) return std::optional<std::vector<std::string>>();
+  if (without_parts_ >= gather) return Error{Code::timeout, why_without_};
   if (failure_) return Error{*failure_};
   lock.unlock();
   fail(Error{Code::remote, "rank 0 has left"});

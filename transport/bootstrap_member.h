@@ -33,8 +33,8 @@ class Member {
   void answered() { flags_.fetch_and(~asked_flag, std::memory_order_acq_rel); }
 
   const Error* wait_for_failure(std::chrono::milliseconds limit);
-  /// Every rank's part of an all_gather, counted from 1, by rank; null: it has ended without. One thread at a time. Code::timeout: after
-  /// the limit; 0: none.
+  /// Every rank's part of an all_gather, counted from 1, by rank; null: not within the limit, 0: there is none. One thread at a time.
+  /// Code::timeout: it has ended without.
   Result<std::optional<std::vector<std::string>>> wait_for_parts(uint64_t gather, std::chrono::milliseconds limit);
 
  private:
@@ -53,6 +53,7 @@ class Member {
   std::vector<std::string> parts_;
   size_t parts_arrived_ = 0;
   uint64_t without_parts_ = 0;  ///< the latest all_gather that has ended so
+  std::string why_without_;
 };
 
 }  // namespace gyre::transport::bootstrap

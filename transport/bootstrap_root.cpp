@@ -46,7 +46,7 @@ void Root::take(Rank from, Message message, Clock::time_point now) {
       seat(from).word = std::move(message.payload);
       return end_with_parts();
     case Kind::give_up:
-      return end_without_parts(bootstrap::take<uint64_t>(payload).value_or(0));
+      return end_without_parts(payload);
     case Kind::describe:
       return take_description(from, payload, now);
     case Kind::no_call:
@@ -75,7 +75,6 @@ void Root::take_part(Rank from, std::string bytes) {
 // When all have come that do not stay away.
 void Root::end_with_parts() {
   const auto waits = [](const Seat& s) { return s.part.has_value(); };
-  const auto is_missing = [&](const Seat& s) { return !waits(s) && !s.word; };
   if (failed_ || std::any_of(seats_.begin(), seats_.end(), is_missing) || std::none_of(seats_.begin(), seats_.end(), waits)) return;
   for (size_t rank = 0; rank < seats_.size(); ++rank) {
     Message part{Kind::part, {}};
@@ -88,12 +87,18 @@ void Root::end_with_parts() {
 }
 
 // Nobody must have what another has not: where the last part has come before, all have been sent them.
-void Root::end_without_parts(uint64_t gather) {
+void Root::end_without_parts(std::string_view payload) {
+  const auto gather = bootstrap::take<uint64_t>(payload);
   if (failed_ || gather != gathered_ + 1) return;
   ++gathered_;
-  for (Seat& s : seats_) s.part.reset();
+  std::vector<Rank> missing;
+  for (size_t rank = 0; rank < seats_.size(); ++rank) {
+    if (is_missing(seats_[rank])) missing.push_back(static_cast<Rank>(rank));
+    seats_[rank].part.reset();
+  }
   Message message{Kind::no_parts, {}};
-  put(message.payload, gather);
+  put(message.payload, *gather);
+  message.payload += fmt::format("{} did not come to a call of all within {}", ranks_text(missing), payload);
   tell(-1, std::move(message));
 }
 

@@ -50,6 +50,7 @@ class Root {
     std::vector<Made> made;           ///< as it has told last
     uint64_t recalled = 0;            ///< the question to which that is the answer
   };
+  static bool is_missing(const Seat& s) { return !s.part && !s.word; }  ///< in the all_gather under way
   struct Question {
     uint64_t call;
     Clock::time_point deadline;
@@ -63,7 +64,7 @@ class Root {
 
   void take_part(Rank from, std::string bytes);
   void end_with_parts();
-  void end_without_parts(uint64_t gather);
+  void end_without_parts(std::string_view payload);
   void take_description(Rank from, std::string_view payload, Clock::time_point now);
   void take_goodbye(Rank from);
   std::vector<std::optional<Call>> calls() const;

@@ -76,8 +76,8 @@ enum class Kind : uint8_t {
   recall,     ///< down: u64 question: which calls have you made?
   history,    ///< up: u64 question, calls (bootstrap_history.h); before goodbye unasked
   no_call,    ///< up: what was described is over
-  give_up,    ///< up: u64 number of an all_gather, from 1, that this rank waits for no more
-  no_parts,   ///< down: u64 number of an all_gather that has ended without parts, for all ranks
+  give_up,    ///< up: u64 number of an all_gather, from 1, that this rank waits for no more, text of how long it has
+  no_parts,   ///< down: u64 number of an all_gather that has ended without parts, for all ranks, text of why
   stay_away,  ///< up: bytes for each all_gather from now on, to which this rank does not come
 };
 

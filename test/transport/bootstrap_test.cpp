@@ -357,7 +357,7 @@ TEST_CASE("an all_gather that a rank stays away from ends where there is a limit
   });
   for (const Outcome& outcome : outcomes) {
     INFO(outcome);
-    CHECK(outcome.find("not all ranks came to a call of all within") != Outcome::npos);
+    CHECK(outcome.find(" did not come to a call of all within 0.2 s") != Outcome::npos);
   }
 }
 
@@ -527,6 +527,21 @@ TEST_CASE("rank 0 takes no rank that stays away from a call of all for one that 
   for (const Rank rank : {0, 2}) root.take(rank, History().message(1), {});
   root.take(1, made.message(1), {});
   CHECK(told.empty());
+}
+
+TEST_CASE("rank 0 tells who did not come to a call of all that has ended") {
+  using namespace bootstrap;
+  std::vector<std::string> told;
+  Root root({"rank 0", "rank 1", "rank 2", "rank 3"}, [&](Rank, const SharedMessage& m) {
+    if (m->kind == Kind::no_parts) told.push_back(m->payload.substr(8));
+  });
+  root.take(0, {Kind::gather, {}}, {});
+  root.take(3, {Kind::stay_away, {}}, {});
+  Message message{Kind::give_up, {}};
+  put(message.payload, uint64_t{1});
+  message.payload += "0.2 s";
+  root.take(0, message, {});
+  CHECK(told == std::vector<std::string>(4, "ranks 1, 2 did not come to a call of all within 0.2 s"));
 }
 
 TEST_CASE("a frame that is longer than allowed ends the connection") {

@@ -106,6 +106,34 @@ TEST_CASE("a shrink to other ranks than another's is an error on both") {
   CHECK(contains(words[0], "did not join within 3 s"));
 }
 
+TEST_CASE("after a deadline ranks shrink to those that were in time, and sum on", "[transport]") {
+  for (const std::string& backend : test::backends()) {
+    INFO(backend);
+    CHECK(run_ranks(3, all_configured({"GYRE_TRANSPORT=" + backend}), [](Communicator& all) -> std::string {
+            if (all.rank() == 1) return all.bootstrap().wait_for_failure(std::chrono::seconds(20)) == nullptr ? "no failure" : "late";
+            std::vector<float> data(300'000, 1);
+            const Call call{Collective::all_reduce, data.size(), DataType::float32, ReduceOp::sum, 0};
+            const Status status = all.run(call, data.data(), data.data(), std::chrono::milliseconds(250));
+            if (!contains(error_of(status), "nothing has moved for 0.25 s")) return "it ended: " + error_of(status);
+            return members(all.shrink(std::vector<Rank>{1}), all.rank());
+          }) == Words{"0 2", "late", "0 2"});
+  }
+}
+
+TEST_CASE("after an abort all ranks that live meet again, and sum on", "[transport]") {
+  for (const std::string& backend : test::backends()) {
+    INFO(backend);
+    CHECK(run_ranks(3, all_configured({"GYRE_TRANSPORT=" + backend}), [](Communicator& all) -> std::string {
+            std::vector<float> data(300'000, 1);
+            const Call call{Collective::all_reduce, data.size(), DataType::float32, ReduceOp::sum, 0};
+            if (all.rank() == 2) all.abort("enough");  // the others wait for it in the call
+            const Status status = all.run(call, data.data(), data.data());
+            if (!contains(error_of(status), "aborted: enough")) return "it ended: " + error_of(status);
+            return members(all.shrink(), all.rank());
+          }) == Words(3, "0 1 2"));
+  }
+}
+
 namespace {
 
 /// Two processes that share two communicators. Of the second they have a sum in flight; one waits for it before it splits the first, the

@@ -13,6 +13,7 @@
 #include "test/engine/backends.h"
 #include "test/engine/loopback_mesh.h"
 #include "test/engine/posted_mesh.h"
+#include "test/kept_log.h"
 #include "test/kernels/canonical_reference.h"
 #include "test/ranks.h"
 #include "test/slow_builds.h"
@@ -264,6 +265,7 @@ TEST_CASE("a communicator's reductions are ordered wherever its ranks are placed
 }
 
 TEST_CASE("an algorithm that can't keep the order is replaced, and said why; integers, max and min it may reduce", "[ordered]") {
+  const test::KeptLog log;
   const auto config = all_configured({"GYRE_NUMERICS=ordered", "GYRE_ALGORITHM=ring", "GYRE_TRANSPORT=loopback"});
   const auto words = run_ranks(3, config, [](Communicator& c) -> std::string {
     std::string families;
@@ -276,6 +278,7 @@ TEST_CASE("an algorithm that can't keep the order is replaced, and said why; int
     return families;
   });
   for (const std::string& said : words) CHECK(said == "other ring ring other ");
+  CHECK(log.count("all_reduce runs one_shot and not ring: not in the order of ranks: rank ") == words.size());  // once each
 }
 
 TEST_CASE("ranks must agree on GYRE_NUMERICS", "[ordered]") {

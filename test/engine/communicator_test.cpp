@@ -92,18 +92,24 @@ void check_types(const std::string& backend, int ranks) {
   }
 }
 
-/// The bits of a sum of random floats on every rank.
+constexpr size_t random_floats = 5000;
+
+/// The bits of reductions of random floats on every rank; those of all-reduces first, which all ranks have alike.
 Words float_bits(const std::string& backend, std::string_view family) {
   const auto config = all_configured({settings("TRANSPORT", backend), settings("ALGORITHM", family), settings("SLOT_BYTES", "4K")});
   return run_ranks(4, config, [](Communicator& communicator) -> std::string {
     std::mt19937 random(static_cast<uint32_t>(communicator.rank()));
     std::string bits;
-    for (const ReduceOp op : {ReduceOp::sum, ReduceOp::prod, ReduceOp::avg}) {
-      std::vector<float> data(5000);
-      for (float& x : data) x = std::uniform_real_distribution<float>(-2, 2)(random);
-      const Status status = communicator.all_reduce(data.data(), data.data(), data.size(), DataType::float32, op);
-      if (!status) return fmt::format("rank {}: {}", communicator.rank(), status.error().what);
-      bits.append(reinterpret_cast<const char*>(data.data()), data.size() * sizeof(float));
+    for (const Collective collective : {Collective::all_reduce, Collective::reduce_scatter, Collective::reduce}) {
+      for (const ReduceOp op : {ReduceOp::sum, ReduceOp::prod, ReduceOp::avg}) {
+        std::vector<float> data(random_floats);
+        for (float& x : data) x = std::uniform_real_distribution<float>(-2, 2)(random);
+        std::vector<float> result(random_floats);
+        const size_t count = collective == Collective::reduce_scatter ? random_floats / 4 : random_floats;
+        const Status status = communicator.run({collective, count, DataType::float32, op, 2}, data.data(), result.data());
+        if (!status) return fmt::format("rank {}: {}", communicator.rank(), status.error().what);
+        bits.append(reinterpret_cast<const char*>(result.data()), result.size() * sizeof(float));
+      }
     }
     return bits;
   });
@@ -146,14 +152,17 @@ TEST_CASE("the family is chosen by size where nobody names one, and the choice i
 
 TEST_CASE("random floats give the same bits on every rank and in every run", "[transport]") {
   for (const std::string& backend : test::backends()) {
-    for (const auto& family : topo::families()) {
-      INFO(backend << ", " << family.name);
-      const Words first = float_bits(backend, family.name);
-      const Words second = float_bits(backend, family.name);
-      REQUIRE(first[0].size() == 3 * 5000 * sizeof(float));
+    std::vector<std::string_view> algorithms{"auto"};
+    for (const auto& family : topo::families()) algorithms.push_back(family.name);
+    for (const std::string_view algorithm : algorithms) {
+      INFO(backend << ", " << algorithm);
+      const Words first = float_bits(backend, algorithm);
+      const Words second = float_bits(backend, algorithm);
+      constexpr size_t alike = 3 * random_floats * sizeof(float);
       for (size_t rank = 0; rank < first.size(); ++rank) {
-        CHECK((first[rank] == first[0]));  // in brackets: bits are not to be printed
-        CHECK((second[rank] == first[0]));
+        REQUIRE(first[rank].size() == 3 * alike);
+        CHECK((first[rank].substr(0, alike) == first[0].substr(0, alike)));  // in brackets: bits are not to be printed
+        CHECK((second[rank] == first[rank]));
       }
     }
   }

@@ -54,6 +54,31 @@ TEST_CASE("64 ranks in one process have enough in 1024 descriptors") {
   CHECK(test::first_wrong(words) == "");
 }
 
+TEST_CASE("64 ranks split in parts of 8, which sum, and so do all of them then") {
+  const Descriptors limit(1024);
+  const auto words = test::run_ranks(64, test::all_configured({}), [](Communicator& communicator) -> std::string {
+    auto part = communicator.split(communicator.rank() % 8, 0);
+    if (!part) return part.error().what;
+    if ((*part)->size() != 8 || (*part)->rank() != communicator.rank() / 8) return "another part";
+    std::string wrong = sums(**part, 70'000);
+    return wrong.empty() ? sums(communicator, 1000) : wrong;
+  });
+  CHECK(test::first_wrong(words) == "");
+}
+
+TEST_CASE("64 ranks in one process meet over tcp") {
+  constexpr rlim_t enough = 9000;  // two channels, of which each rank has an end
+  rlimit here{};
+  ::getrlimit(RLIMIT_NOFILE, &here);
+  if (here.rlim_max < enough) return;
+  const Descriptors limit(enough);
+  const auto words = test::run_ranks(64, test::all_configured({"GYRE_TRANSPORT=tcp"}), [](Communicator& communicator) -> std::string {
+    std::string wrong = sums(communicator, 16);
+    return wrong.empty() ? sums(communicator, 1 << 18) : wrong;
+  });
+  CHECK(test::first_wrong(words) == "");
+}
+
 // With 20 each rank has a socket, and rank 0 cannot accept all; with 40 all join and cannot be connected.
 // Without sanitizers, which need descriptors themselves, to look whether an object is there.
 TEST_CASE("where descriptors run out, every rank says so, and none waits for the others") {

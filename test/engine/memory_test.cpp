@@ -173,6 +173,24 @@ TEST_CASE("memory: whatever ranks run, they take no more than GYRE_MEMORY_BYTES,
   }
 }
 
+TEST_CASE("memory: 64 ranks run every collective, each in a bound of GYRE_MEMORY_BYTES") {
+  constexpr size_t allowed = 16 * MiB;
+  const auto bounded = test::all_configured({"GYRE_TRANSPORT=shm", fmt::format("GYRE_MEMORY_BYTES={}", allowed)});
+  const Taken with = taken(64, bounded, [](Communicator& communicator) -> std::string {
+    std::vector<int32_t> in(64 * 4000), out(64 * 4000);
+    for (const Collective collective : all_collectives()) {
+      for (const size_t count : {size_t{1}, size_t{4000}}) {
+        const Status status = communicator.run({collective, count, DataType::int32, ReduceOp::sum, 0}, in.data(), out.data());
+        if (!status) return status.error().what;
+      }
+    }
+    return {};
+  });
+  CHECK(with.wrong == "");
+  CHECK(with.most <= 64 * allowed);
+  CHECK(with.joined >= 64 * 2 * MiB);  // it is counted
+}
+
 TEST_CASE("memory: an algorithm whose scratch does not fit is not chosen, on any rank") {
   const auto run = [](size_t allowed) {
     const auto config = [allowed](Rank rank) {

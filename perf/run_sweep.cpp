@@ -166,11 +166,6 @@ int printed(int code) {
 int run_sweep(const SweepCommand& command, const Config& config) {
   // What is wrong with the options is said once, before any rank starts.
   if (const auto sizes = sizes_of(command.sweep); !sizes) return complain(sizes.error());
-  if (!command.json.empty()) {
-    std::FILE* file = std::fopen(command.json.c_str(), "a");
-    if (file == nullptr) return complain({Code::invalid_argument, fmt::format("--json {}: cannot be written", command.json)});
-    std::fclose(file);
-  }
   const std::chrono::seconds timeout(*config.timeout);
   const bool by_threads = command.threads || command.gpus;
   const int product = command.threads.value_or(1) * command.gpus.value_or(1);
@@ -187,6 +182,12 @@ int run_sweep(const SweepCommand& command, const Config& config) {
   }
   const int ranks = launched ? launched->size : by_threads ? product : command.ranks.value_or(2);
   if (const auto roots = roots_of(command.sweep, ranks); !roots) return complain(roots.error());
+  const bool writes = !launched || launched->rank == 0;  // the others may run where nothing can be written
+  if (writes && !command.json.empty()) {
+    std::FILE* file = std::fopen(command.json.c_str(), "a");
+    if (file == nullptr) return complain({Code::invalid_argument, fmt::format("--json {}: cannot be written", command.json)});
+    std::fclose(file);
+  }
   if (!launched) {
     return run_local_ranks(ranks, timeout, [&](const transport::Rendezvous& r) { return rank_main(command, config, r); });
   }

@@ -197,6 +197,19 @@ def json_by_the_name_that_nccl_tests_has():
             check(len(Lines(file.name).rows) == 1, f"{flag}: not one row")
 
 
+def json_is_written_by_rank_0_alone():
+    """Under a launcher the others leave no file, and need not be able to."""
+    with tempfile.TemporaryDirectory() as folder:
+        written, left = (os.path.join(folder, name) for name in ("results.json", "left.json"))
+        port = free_port()
+        ranks = [start_rank(rank, 3, port, "-e", "8", "--json", path, *QUICK) for rank, path in enumerate((written, left, "/no/such/folder/x.json"))]
+        for rank in ranks:
+            rank.wait().passed()
+        check(len(Lines(written).rows) == 1 and not os.path.exists(left), f"rank 0 wrote {os.listdir(folder)}")
+    done = start_rank(0, 2, free_port(), "-e", "8", "--json", "/no/such/folder/x.json").wait().complains("--json /no/such/folder/x.json: cannot be written")
+    check(done.code == 2 and "#" not in done.out, done.story())
+
+
 def percentiles_of_iterations():
     flags = ["-b", "1K", "-e", "4K", "--ranks", 3, "-n", 50, "-w", 2]
     for collective in ("all_reduce", "alltoall"):
@@ -446,7 +459,7 @@ subjects([every_collective, every_type_and_operation_of_what_reduces, every_type
           json_of_every_collective, every_algorithm_of_every_collective, every_collective_over_every_transport,
           without_options_but_a_small_end, numbers_of_ranks, every_type_and_operation, one_type_and_operation, sizes,
           without_check_nothing_is_called_right, iterations_and_warmup, json_has_every_row, json_has_null_for_what_was_not_checked,
-          json_by_the_name_that_nccl_tests_has, percentiles_of_iterations, many_iterations_need_no_more_memory,
+          json_by_the_name_that_nccl_tests_has, json_is_written_by_rank_0_alone, percentiles_of_iterations, many_iterations_need_no_more_memory,
           ways_of_blocking_and_averaging, several_calls_an_iteration, cycles, cycles_without_end, misaligned_buffers, buffers_of_the_shared_heap,
           several_communicators, time_limit, timeout_of_a_row, ranks_by_threads_and_gpus, times_of_day_and_memory,
           flags_without_effect_are_taken_with_a_note, what_scripts_of_nccl_tests_say, every_algorithm, every_transport,

@@ -1,8 +1,9 @@
 """Started by mpirun, torchrun or srun, gyre-perf finds rank, size and rank 0 by itself; two jobs on a machine do not meet."""
 import os
+import re
 import socket
 
-from system import Process, Skipped, check, free_port, needs, perf, right_rows, start, subjects
+from system import Process, Skipped, await_that, check, free_port, needs, perf, right_rows, run, start, subjects
 
 FLAGS = ["-e", "64K", "-f", "8", "-n", "3", "-w", "1"]
 
@@ -179,6 +180,32 @@ def own_name():
     passes(start_job(as_srun(rank, 2, 9000 + os.getpid() % 1000, nodes=name) for rank in range(2)))
 
 
+def manifest(text):
+    """Of the guide's manifest for Kubernetes: how many pods there are, and the environment that each of them gets but for its rank."""
+    text = text.split("```yaml")[1].split("```")[0]
+    env = dict(re.findall(r'- name: (GYRE_\w+).*\n +value: "?([^"\n]+)', text))
+    return int(re.search(r"completions: (\d+)", text)[1]), env
+
+
+def listened_to(port):
+    listening = re.compile(rf"^ *\d+: \w+:{port:04X} \w+:0000 0A ", re.M)
+    return any(listening.search(open(f"/proc/net/{table}", encoding="ascii").read()) for table in ("tcp", "tcp6") if os.path.exists(f"/proc/net/{table}"))
+
+
+def pods_of_kubernetes():
+    """One of them pulls its image while the others wait."""
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../doc/launching.md"), encoding="utf-8") as guide:
+        size, env = manifest(guide.read())
+    check(env["GYRE_SIZE"] == str(size) and env["GYRE_ROOT"] == "gyre-perf-0.gyre-perf:29500", f"{size} pods: {env}")
+    patience = run("--options", env=env).passed().out.split("GYRE_TIMEOUT")[1].split()
+    check(int(patience[0]) >= 300 and patience[1] == "environment", f"pods wait {patience[0]} s for each other: less than an image may take")
+    port = free_port()
+    job = {rank: start("all_reduce", *FLAGS, env={**env, "GYRE_RANK": rank, "GYRE_ROOT": f"127.0.0.1:{port}"}) for rank in (0, 1, 3)}
+    await_that(lambda: listened_to(port), "rank 0 does not wait for others")
+    job[2] = start("all_reduce", *FLAGS, env={**env, "GYRE_RANK": 2, "GYRE_ROOT": f"127.0.0.1:{port}"})
+    passes([job[rank] for rank in range(size)])
+
+
 def real_torchrun():
     needs("torchrun")
     with Store() as port:
@@ -191,4 +218,4 @@ def real_torchrun():
 subjects([mpirun_of_open_mpi, mpirun_of_mpich, two_jobs_of_open_mpi, two_jobs_of_mpich, torchrun, torchrun_with_more_ports_in_use,
           torchrun_that_starts_rank_0_last, two_jobs_of_torchrun_with_neighbouring_ports, a_job_of_torchrun_that_was_restarted, srun,
           two_jobs_and_two_steps_of_srun, jobs_whose_ids_lead_to_the_same_port, a_script_of_sbatch_is_no_rank,
-          root_is_stronger_than_the_launcher, many_jobs_at_once, own_name, real_torchrun])
+          root_is_stronger_than_the_launcher, many_jobs_at_once, own_name, pods_of_kubernetes, real_torchrun])

@@ -52,9 +52,18 @@ std::optional<uint64_t> parse_bytes(std::string_view text) {
     }
   }
   if (shift != 0) text.remove_suffix(1);
-  const auto number = parse_number(text);
+  const size_t point = std::min(text.find('.'), text.size());
+  const auto number = parse_number(text.substr(0, point));
   if (!number || (*number << shift) >> shift != *number) return std::nullopt;
-  return *number << shift;
+  const uint64_t whole = *number << shift;
+  if (point == text.size()) return whole;
+  const std::string_view decimals = text.substr(point + 1);
+  const auto numerator = parse_number(decimals);
+  constexpr size_t most_decimals = 9;  // with which a G's fit
+  if (shift == 0 || !numerator || decimals.size() > most_decimals) return std::nullopt;
+  uint64_t denominator = 1;
+  for (size_t i = 0; i < decimals.size(); ++i) denominator *= 10;
+  return whole + (*numerator << shift) / denominator;
 }
 
 Result<std::vector<int>> parse_grid(std::string_view text) {

@@ -22,7 +22,7 @@ void add_optional_bytes(CLI::App* sub, const std::string& name, std::optional<si
          name,
          [&value, name](const std::string& given) {
            value = parse_bytes(given);
-           if (!value) throw CLI::ValidationError(name, fmt::format("'{}' is not a size: a number, K, M and G allowed", given));
+           if (!value) throw CLI::ValidationError(name, fmt::format("'{}' is not a size, such as 64, 4K, 1.5M or 2G", given));
          },
          text)
       ->type_name("SIZE");

@@ -10,11 +10,32 @@ namespace {
 
 struct Flags {
   SweepCommand command;
+  std::vector<ReduceOp> ops{ReduceOp::sum};
+  std::optional<Rank> root = 0;
   std::string algorithm;
   std::string transport;
 };
 
-void add_root(CLI::App* sub, std::optional<Rank>& root) {
+std::string without(const Benchmark& benchmark, const char* what) { return fmt::format("{} has no {}", benchmark.title, what); }
+
+// What a sweep has no use for is taken all the same, as by nccl-tests, so that one list of flags does for all.
+void use_op_and_root(const Flags& flags, SweepCommand& command) {
+  SweepOptions& sweep = command.sweep;
+  const auto use = [&](bool used, const auto& given, auto& option, const char* letter, const char* what) {
+    if (!used && given != option) command.notes.push_back(fmt::format("{} has no effect: {}", letter, without(*sweep.benchmark, what)));
+    if (used) option = given;
+  };
+  use(sweep.benchmark->reduces(), flags.ops, sweep.ops, "-o", "operation");
+  use(sweep.benchmark->rooted(), flags.root, sweep.root, "-r", "root");
+}
+
+void add_op(CLI::App* sub, const Benchmark& benchmark, std::vector<ReduceOp>& ops) {
+  const std::string meaning = "Operation, or all; mulsum: each rank's input times its scalar (sum)";
+  const std::string unused = "Taken, without effect: " + without(benchmark, "operation");
+  add_names(sub, "-o,--op", ops, sweep_op_named, sweep_ops, benchmark.reduces() ? meaning : unused);
+}
+
+void add_root(CLI::App* sub, const Benchmark& benchmark, std::optional<Rank>& root) {
   const auto read = [&root](const std::string& given) {
     const auto number = parse_number(given);
     if (given != "all" && given != "-1" && (!number || *number > INT32_MAX)) {
@@ -22,7 +43,9 @@ void add_root(CLI::App* sub, std::optional<Rank>& root) {
     }
     root = number ? std::optional(static_cast<Rank>(*number)) : std::nullopt;
   };
-  sub->add_option_function<std::string>("-r,--root", read, "Root; all or -1: each in turn (0)")->type_name("RANK");
+  const std::string unused = "Taken, without effect: " + without(benchmark, "root");
+  sub->add_option_function<std::string>("-r,--root", read, benchmark.rooted() ? "Root; all or -1: each in turn (0)" : unused)
+      ->type_name("RANK");
 }
 
 void add_sweep_flags(CLI::App* sub, Flags& flags) {
@@ -35,9 +58,8 @@ void add_sweep_flags(CLI::App* sub, Flags& flags) {
   add_number(sub, "-n,--iters", 1, many, "Timed iterations of a size (20)", [&](int n) { sweep.timing.iterations = n; });
   add_number(sub, "-w,--warmup_iters", 0, many, "Iterations before (5)", [&](int n) { sweep.timing.warmup = n; });
   add_names(sub, "-d,--datatype", sweep.types, data_type_named, all_data_types, "Element type, or all (float)");
-  if (sweep.benchmark->reduces())
-    add_names(sub, "-o,--op", sweep.ops, sweep_op_named, sweep_ops, "Operation, or all; mulsum: each rank's input times its scalar (sum)");
-  if (sweep.benchmark->rooted()) add_root(sub, sweep.root);
+  add_op(sub, *sweep.benchmark, flags.ops);
+  add_root(sub, *sweep.benchmark, flags.root);
   add_number(sub, "-c,--check", 0, many, "Calls whose result is checked; 0: none (1)", [&](int n) { sweep.check = n; });
   add_timing_flags(sub, sweep);
   add_nccl_tests_flags(sub, flags.command);
@@ -69,6 +91,7 @@ Subcommand add_sweep(CLI::App& app, const Benchmark& benchmark) {
     const auto config = configured(given.config, *flags);
     if (!config) return complain(config.error());
     SweepCommand command = flags->command;
+    use_op_and_root(*flags, command);
     if (const Status fit = check_together(command); !fit) return complain(fit.error());
     command.command_line = given.command_line;
     return run_sweep(command, *config);

@@ -18,14 +18,14 @@ inline CLI::Option* add_path(CLI::App* app, const std::string& names, std::strin
   return app->add_option(names, value, text)->check([](const std::string& given) { return given.empty() ? "an empty path" : ""; });
 }
 
-/// A size with K, M or G; CLI11's message names the flag.
+/// A size, such as 1.5M; CLI11's message names the flag.
 inline CLI::Option* add_bytes(CLI::App* app, const std::string& names, size_t& value, const std::string& text) {
   return app
       ->add_option_function<std::string>(
           names,
           [&value, names](const std::string& given) {
             const auto bytes = parse_bytes(given);
-            if (!bytes) throw CLI::ValidationError(names, fmt::format("'{}' is not a size: a number, K, M and G allowed", given));
+            if (!bytes) throw CLI::ValidationError(names, fmt::format("'{}' is not a size, such as 64, 4K, 1.5M or 2G", given));
             value = *bytes;
           },
           text)

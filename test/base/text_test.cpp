@@ -23,7 +23,12 @@ TEST_CASE("bytes take K, M and G in either case, with or without a B") {
   CHECK(parse_bytes("3M") == 3 << 20);
   CHECK(parse_bytes("2G") == uint64_t{2} << 30);
   CHECK(parse_bytes("17179869183G") == uint64_t{17179869183} << 30);
-  for (const char* wrong : {"", "B", "K", "KB", "1T", "1KK", "1BK", "1 K", "-1K", "17179869184G"}) {
+  CHECK(parse_bytes("1.5M") == 3 << 19);
+  CHECK(parse_bytes("0.25kb") == 256);
+  CHECK(parse_bytes("0.1K") == 102);  // whole bytes
+  CHECK(parse_bytes("17179869183.999999999G") == UINT64_MAX - 1);
+  for (const char* wrong :
+       {"", "B", "K", "KB", "1T", "1KK", "1BK", "1 K", "-1K", "17179869184G", "1.5", ".5K", "1.K", "1.5.5K", "1.-5K", "1.0000000001G"}) {
     INFO(wrong);
     CHECK_FALSE(parse_bytes(wrong));
   }

@@ -76,6 +76,7 @@ def sizes():
                           (["-b", "1000", "-e", "2000", "-i", "400"], [1000, 1400, 1800]),
                           (["--minbytes", "1M", "--maxbytes", "1M"], [1 << 20]),
                           (["-b", "24", "-e", "100", "-f", "3"], [24, 72]),
+                          (["-b", "1.5K", "-e", "0.003M"], [1536, 3072]),
                           (["-b", "10", "-e", "10"], [8]),  # whole elements
                           (["-b", "0", "-e", "0"], [0])):
         right_rows(run("all_reduce", *flags, *QUICK).passed(), wanted)
@@ -363,9 +364,18 @@ def flags_without_effect_are_taken_with_a_note():
 
 
 def what_scripts_of_nccl_tests_say():
-    done = run("all_reduce", "-b", "8", "-e", "1K", "-f", 2, "-t", 1, "-g", 2, "-n", 5, "-w", 1, "-m", 1, "-p", 0, "-c", 1, "-o", "sum", "-d", "float",
-               "-z", 0, "-G", 0, "-a", 1, "-C", 0, "-R", 0, "-N", 1).passed()
-    right_rows(done, [8 << i for i in range(8)])
+    """One list of flags for all of its tests, with which each measures what it is for."""
+    for collective in COLLECTIVES:
+        done = run(collective, "-b", "8", "-e", "1K", "-f", 2, "-t", 1, "-g", 2, "-n", 5, "-w", 1, "-m", 1, "-p", 0, "-c", 1, "-o", "max", "-d", "float",
+                   "-r", "all", "-z", 0, "-G", 0, "-a", 1, "-C", 0, "-R", 0, "-N", 1).passed()
+        roots = [0, 1] if collective in ROOTED else [-1]
+        found = right_rows(done, [8 << i for i in range(8)] * len(roots))
+        check([row.root for row in found] == [root for root in roots for _ in range(8)], done.story())
+        check({row.op for row in found} == {"max" if collective in REDUCING else "none"}, done.story())
+        check(("# -o has no effect: " in done.out) == (collective not in REDUCING) and ("# -r has no effect: " in done.out) == (collective not in ROOTED),
+              done.story())
+        done = run(collective, "-e", "8", "-o", "sum", "-r", 0, *QUICK).passed()
+        check("has no effect" not in done.out, f"a note about what is so anyway\n{done.story()}")
 
 
 def every_algorithm():
@@ -447,7 +457,8 @@ def options_shows_values_and_origin():
 def help_names_every_flag():
     for collective in COLLECTIVES:
         done = run(collective, "--help").passed()
-        check(("--op" in done.out) == (collective in REDUCING) and ("--root" in done.out) == (collective in ROOTED), done.story())
+        said = " ".join(done.out.split())
+        check(("has no operation" in said) == (collective not in REDUCING) and ("has no root" in said) == (collective not in ROOTED), done.story())
     done = run("all_reduce", "--help").passed()
     for flag in ("-b", "-e", "-f", "-i", "-n", "-w", "-d", "-o", "-c", "--ranks", "--algorithm", "--transport", "--json", "-t", "-g", "-m", "-N", "-p",
                  "-z", "-y", "-x", "-V", "-T", "-G", "-C", "-a", "-R", "-D", "-S", "-M", "-J", "-u", "-I", "-K", "--communicators", "--time-limit"):

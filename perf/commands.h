@@ -12,19 +12,20 @@ namespace gyre::perf {
 
 struct SweepCommand {
   SweepOptions sweep;
-  std::optional<int> ranks;        ///< --ranks; none: a launcher's, or 2 local ones
-  std::optional<int> threads;      ///< -t
-  std::optional<int> gpus;         ///< -g; with -t the local ranks to start
-  std::string json;                ///< --json FILE; empty: none
-  bool explain = false;            ///< --explain: also what each size was chosen from
-  bool timestamps = false;         ///< -S
-  bool memory = false;             ///< -M: the most memory that a rank had
-  int timeout_s = 0;               ///< -T: a row that takes longer ends the job; 0: none does
-  std::vector<std::string> notes;  ///< about flags that were taken and do nothing here
+  std::optional<int> ranks;            ///< --ranks; none: a launcher's, or 2 local ones
+  std::optional<int> threads;          ///< -t
+  std::optional<int> gpus;             ///< -g; with -t the local ranks to start
+  std::string json;                    ///< --json FILE; empty: none
+  bool explain = false;                ///< --explain: also what each size was chosen from
+  bool timestamps = false;             ///< -S
+  bool memory = false;                 ///< -M: the most memory that a rank had
+  std::optional<double> wanted_busbw;  ///< NCCL_TESTS_MIN_BW, in GB/s: an average far below is exit code 4
+  int timeout_s = 0;                   ///< -T: a row that takes longer ends the job; 0: none does
+  std::vector<std::string> notes;      ///< about flags that were taken and do nothing here
   std::string command_line;
 };
 /// Runs a sweep, with ranks of our own or as one of a launcher's.
-int run_sweep(const SweepCommand&, const Config&);
+int run_sweep(SweepCommand, const Config&);
 
 struct ModelCommand {
   Collective collective = Collective::all_reduce;

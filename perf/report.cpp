@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <array>
 
+#include "perf/nccl_tests_environment.h"
+
 namespace gyre::perf {
 namespace {
 
@@ -132,10 +134,13 @@ void Report::note(const std::string& lines) {
   }
 }
 
-void Report::tail() {
+void Report::tail(std::string_view benchmark, std::optional<double> wanted_busbw) {
   clear_progress();
+  const double busbw = totals_.average_busbw();
+  std::string verdict;
+  if (wanted_busbw) verdict = is_enough(busbw, *wanted_busbw) ? " OK" : " FAILED";
   if (totals_.checked) fmt::print("# Out of bounds values : {} {}\n", totals_.wrong, totals_.wrong == 0 ? "OK" : "FAILED");
-  fmt::print("# Avg bus bandwidth    : {:.4f}\n", totals_.average_busbw());
+  fmt::print("# Avg bus bandwidth    : {:.4f}{}\n#\n# Collective test concluded: {}\n", busbw, verdict, benchmark);
   std::fflush(stdout);
 }
 

@@ -2,7 +2,9 @@
 // millions.
 #pragma once
 #include <chrono>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "perf/sweep.h"
@@ -42,7 +44,8 @@ class Report {
   void row(const Row&);
   /// Lines about the row before, or about the sweep, as comments.
   void note(const std::string& lines);
-  void tail();
+  /// What all comes to: of `benchmark`, and whether its bandwidth is what was wanted, where some was.
+  void tail(std::string_view benchmark, std::optional<double> wanted_busbw);
 
   const Totals& totals() const { return totals_; }
 

@@ -12,6 +12,7 @@
 #include "base/version.h"
 #include "kernels/reduce_host.h"
 #include "perf/commit.h"
+#include "perf/nccl_tests_environment.h"
 
 namespace gyre::perf {
 namespace {
@@ -93,12 +94,16 @@ Status JsonLines::put(const nlohmann::json& line) {
 Status JsonLines::row(const Row& row) { return put(to_json(row)); }
 
 Status JsonLines::end(const SweepEnd& end) {
-  return put({{"end",
-               {{"rows", end.totals.rows},
-                {"wrong", end.totals.checked ? nlohmann::json(end.totals.wrong) : nlohmann::json()},
-                {"average_busbw", end.totals.average_busbw()},
-                {"seconds", end.seconds},
-                {"ended_by", end.limited ? "time limit" : "last row"}}}});
+  nlohmann::json out{{"rows", end.totals.rows},
+                     {"wrong", end.totals.checked ? nlohmann::json(end.totals.wrong) : nlohmann::json()},
+                     {"average_busbw", end.totals.average_busbw()},
+                     {"seconds", end.seconds},
+                     {"ended_by", end.limited ? "time limit" : "last row"}};
+  if (end.wanted_busbw) {
+    out["wanted_busbw"] = *end.wanted_busbw;
+    out["busbw_ok"] = is_enough(end.totals.average_busbw(), *end.wanted_busbw);
+  }
+  return put({{"end", out}});
 }
 
 }  // namespace gyre::perf

@@ -4,6 +4,7 @@
 #pragma once
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,7 @@ struct SweepEnd {
   Totals totals;
   bool limited = false;  ///< by the time limit, before its last row
   double seconds = 0;    ///< that it took
+  std::optional<double> wanted_busbw{};
 };
 
 class JsonLines {

@@ -10,6 +10,7 @@
 #include "kernels/reduce_host.h"
 #include "perf/commands.h"
 #include "perf/launch.h"
+#include "perf/nccl_tests_environment.h"
 #include "perf/report_json.h"
 #include "perf/watchdog.h"
 #include "transport/launch.h"
@@ -36,6 +37,9 @@ std::vector<std::string> about(engine::Communicator& communicator, const SweepCo
   lines.insert(lines.end(), command.notes.begin(), command.notes.end());
   return lines;
 }
+
+constexpr int exit_wrong = 3;
+constexpr int exit_slow = 4;
 
 engine::Call call_of(const Case& c) { return {c.benchmark->collective.value_or(Collective::all_reduce), c.count, c.type, c.op, c.root}; }
 
@@ -92,13 +96,14 @@ struct Shown {
       const std::string all = of == 0 ? "" : fmt::format(" of {}", of);
       report.note(fmt::format("--time-limit {} s: ended after {}{} rows", *command.sweep.limit_seconds, rows, all));
     }
-    report.tail();
+    report.tail(command.sweep.benchmark->name, command.wanted_busbw);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-    return json ? json->end({report.totals(), limited, took.count()}) : Status();
+    return json ? json->end({report.totals(), limited, took.count(), command.wanted_busbw}) : Status();
   }
 };
 
-Result<uint64_t> run(const SweepCommand& command, const Config& config, const transport::Rendezvous& rendezvous) {
+// The exit code.
+Result<int> run(const SweepCommand& command, const Config& config, const transport::Rendezvous& rendezvous) {
   const SweepOptions& o = command.sweep;
   transport::open_ucx_before_threads(config);
   Watchdog watchdog(command.timeout_s, fmt::format("rank {}: ", rendezvous.rank));
@@ -136,19 +141,21 @@ Result<uint64_t> run(const SweepCommand& command, const Config& config, const tr
     if (shows) shown.report.note(peak);
   }
   GYRE_TRY(leave(communicators));
-  return wrong;
+  if (wrong != 0) return exit_wrong;
+  const bool enough = !shows || !command.wanted_busbw || is_enough(shown.report.totals().average_busbw(), *command.wanted_busbw);
+  return enough ? 0 : exit_slow;
 }
 
 int rank_main(const SweepCommand& command, const Config& config, const transport::Rendezvous& rendezvous) {
   log::set_prefix(fmt::format("rank {}: ", rendezvous.rank));
-  const auto wrong = run(command, config, rendezvous);
-  if (!wrong) {
-    Error error = wrong.error();
+  const auto code = run(command, config, rendezvous);
+  if (!code) {
+    Error error = code.error();
     const std::string prefix = fmt::format("rank {}: ", rendezvous.rank);
     if (!error.what.starts_with(prefix)) error.what = prefix + error.what;
     return complain(error);
   }
-  return *wrong == 0 ? 0 : 3;
+  return *code;
 }
 
 }  // namespace
@@ -163,13 +170,17 @@ int printed(int code) {
   return lost && code == 0 ? complain({Code::system, "standard output takes no more, so what was printed is lost"}) : code;
 }
 
-int run_sweep(const SweepCommand& command, const Config& config) {
+int run_sweep(SweepCommand command, const Config& config) {
   // What is wrong with the options is said once, before any rank starts.
   if (const auto sizes = sizes_of(command.sweep); !sizes) return complain(sizes.error());
   const std::chrono::seconds timeout(*config.timeout);
   const bool by_threads = command.threads || command.gpus;
   const int product = command.threads.value_or(1) * command.gpus.value_or(1);
-  auto given = transport::rendezvous_from_environment(transport::Environment::of_process());
+  const auto environment = transport::Environment::of_process();
+  const auto wanted = wanted_busbw(environment);
+  if (!wanted) return complain(wanted.error());
+  command.wanted_busbw = *wanted;
+  auto given = transport::rendezvous_from_environment(environment);
   if (!given) return complain(given.error());
   std::optional<transport::Rendezvous>& launched = *given;
   if (launched && command.ranks && *command.ranks != launched->size) {

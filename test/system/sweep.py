@@ -211,6 +211,21 @@ def json_is_written_by_rank_0_alone():
     check(done.code == 2 and "#" not in done.out, done.story())
 
 
+def bandwidth_that_is_wanted():
+    """By the variable that nccl-tests has; nine tenths of it are enough."""
+    flags = ["all_reduce", "-e", "1K", *QUICK]
+    done, written = with_json(*flags, env={"NCCL_TESTS_MIN_BW": "1e-6"})
+    check(re.search(r"^# Avg bus bandwidth    : [\d.]+ OK$", done.out, re.M) and written.end["busbw_ok"] is True and written.end["wanted_busbw"] == 1e-6,
+          f"{written.end}\n{done.story()}")
+    done = run(*flags, env={"NCCL_TESTS_MIN_BW": "1000000"}).failed()
+    check(done.code == 4 and re.search(r"^# Avg bus bandwidth    : [\d.]+ FAILED$", done.out, re.M) and done.err == "", done.story())
+    done, written = with_json(*flags)
+    check(re.search(r"^# Avg bus bandwidth    : [\d.]+\n#\n# Collective test concluded: all_reduce$", done.out, re.M), done.story())
+    check("busbw_ok" not in written.end, f"{written.end}")
+    done = run(*flags, env={"NCCL_TESTS_MIN_BW": "fast"}).complains("NCCL_TESTS_MIN_BW=fast: not a bandwidth in GB/s, such as 10 or 0.5")
+    check(done.code == 2 and "#" not in done.out, done.story())
+
+
 def percentiles_of_iterations():
     flags = ["-b", "1K", "-e", "4K", "--ranks", 3, "-n", 50, "-w", 2]
     for collective in ("all_reduce", "alltoall"):
@@ -470,7 +485,7 @@ subjects([every_collective, every_type_and_operation_of_what_reduces, every_type
           json_of_every_collective, every_algorithm_of_every_collective, every_collective_over_every_transport,
           without_options_but_a_small_end, numbers_of_ranks, every_type_and_operation, one_type_and_operation, sizes,
           without_check_nothing_is_called_right, iterations_and_warmup, json_has_every_row, json_has_null_for_what_was_not_checked,
-          json_by_the_name_that_nccl_tests_has, json_is_written_by_rank_0_alone, percentiles_of_iterations, many_iterations_need_no_more_memory,
+          json_by_the_name_that_nccl_tests_has, json_is_written_by_rank_0_alone, bandwidth_that_is_wanted, percentiles_of_iterations, many_iterations_need_no_more_memory,
           ways_of_blocking_and_averaging, several_calls_an_iteration, cycles, cycles_without_end, misaligned_buffers, buffers_of_the_shared_heap,
           several_communicators, time_limit, timeout_of_a_row, ranks_by_threads_and_gpus, times_of_day_and_memory,
           flags_without_effect_are_taken_with_a_note, what_scripts_of_nccl_tests_say, every_algorithm, every_transport,

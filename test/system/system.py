@@ -42,7 +42,7 @@ def check(condition, text):
 
 
 def clean_environment(**more):
-    foreign = re.compile(r"(GYRE|UCX|SLURM|OMPI|PMIX|PMI|MPI|HYDRA|HYDI|TORCHELASTIC|MASTER|LOCAL)_|(RANK|WORLD_SIZE)$")
+    foreign = re.compile(r"(GYRE|UCX|NCCL_TESTS|SLURM|OMPI|PMIX|PMI|MPI|HYDRA|HYDI|TORCHELASTIC|MASTER|LOCAL)_|(RANK|WORLD_SIZE)$")
     sanitizers = ("UCX_MEM_EVENTS", "UCX_HANDLE_ERRORS")  # need these
     kept = {name: value for name, value in os.environ.items() if not foreign.match(name) or name in sanitizers}
     return {**kept, **{name: str(value) for name, value in more.items()}}

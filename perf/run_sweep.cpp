@@ -106,9 +106,15 @@ struct Shown {
 Result<int> run(const SweepCommand& command, const Config& config, const transport::Rendezvous& rendezvous) {
   const SweepOptions& o = command.sweep;
   transport::open_ucx_before_threads(config);
-  Watchdog watchdog(command.timeout_s, fmt::format("rank {}: ", rendezvous.rank));
-  watchdog.begin("joining the other ranks");
+  const std::string who = fmt::format("rank {}: ", rendezvous.rank);
+  Watchdog joining(command.timeout_s, who);
+  joining.begin("joining the other ranks");
   const auto communicators = GYRE_TRY(create(rendezvous, config, o.communicators));
+  joining.end();
+  Watchdog watchdog(command.timeout_s, who, [&](const std::string& why) {
+    for (const auto& each : communicators) each->abort(why);
+  });
+  watchdog.begin("agreeing on what to measure");
   engine::Communicator& communicator = *communicators.front();
   const bool shows = communicator.rank() == 0;
   const uint64_t points = GYRE_TRY(rows_of(o, communicator.size())) * static_cast<uint64_t>(o.cycles);

@@ -7,8 +7,15 @@
 #include <cstdio>
 
 namespace gyre::perf {
+namespace {
 
-Watchdog::Watchdog(int seconds, std::string who) : seconds_(seconds), who_(std::move(who)) {
+// Ranks that wait look up within moments, and some seconds more where rank 0 is asked what others do.
+constexpr auto time_after_abort = std::chrono::seconds(5);
+
+}  // namespace
+
+Watchdog::Watchdog(int seconds, std::string who, std::function<void(const std::string&)> abort)
+    : seconds_(seconds), who_(std::move(who)), abort_(std::move(abort)) {
   if (seconds_ == 0) return;
   sigset_t all;  // signals are the main thread's
   sigset_t before;
@@ -49,13 +56,24 @@ void Watchdog::watch() {
     if (!until_) {
       changed_.wait(lock);
     } else if (std::chrono::steady_clock::now() >= *until_) {
-      fmt::print(stderr, "gyre-perf: {}-T {}: {} has not ended within {} s\n", who_, seconds_, what_, seconds_);
-      std::fflush(stderr);
-      _exit(1);  // no destructors: they would wait for the call that does not end
+      late();
     } else {
       changed_.wait_until(lock, *until_);
     }
   }
+}
+
+void Watchdog::late() {
+  const std::string why = fmt::format("-T {}: {} has not ended within {} s", seconds_, what_, seconds_);
+  if (abort_ && !aborted_) {
+    aborted_ = true;
+    until_ = std::chrono::steady_clock::now() + time_after_abort;
+    abort_(why);
+    return;
+  }
+  fmt::print(stderr, "gyre-perf: {}{}\n", who_, why);
+  std::fflush(stderr);
+  _exit(1);  // no destructors: they would wait for the call that does not end
 }
 
 }  // namespace gyre::perf

@@ -5,8 +5,9 @@ import re
 import signal
 import tempfile
 
+from killing import in_mid_sweep
 from system import (BLOCK_PER_RANK, COLLECTIVES, NEVER_IN_PLACE, REDUCING, ROOTED, Skipped, await_that, built_in, bus_factor, check, free_port, right_rows,
-                    run, start, start_rank, subjects, transports)
+                    run, signal_process, start, start_rank, subjects, transports, within)
 
 TYPES = ["int8", "uint8", "int32", "uint32", "int64", "uint64", "half", "float", "double", "bfloat16", "f8e4m3", "f8e5m2"]
 OPS = ["sum", "prod", "max", "min", "avg", "mulsum"]
@@ -350,6 +351,21 @@ def timeout_of_a_row():
     right_rows(run("all_reduce", "-e", "64", "-T", 50, *QUICK).passed(), [8, 16, 32, 64])
 
 
+def timeout_of_a_row_names_who_is_waited_for():
+    """Both transports at the same time, since this needs real time."""
+    limit = within(10)
+    sweeps = []
+    for env in ({"GYRE_TRANSPORT": "shm"}, {"GYRE_TRANSPORT": "tcp"}):
+        sweep, children = in_mid_sweep(3, ["-b", "1M", "-e", "1M", "-n", 1 << 30, "-c", 0, "-T", limit], env)
+        signal_process(children[1], signal.SIGSTOP)
+        sweeps.append(sweep)
+    for sweep in sweeps:
+        for rank in (0, 2):
+            pattern = (rf"^gyre-perf: rank {rank}: .*-T {limit}: all_reduce of 1048576 bytes has not ended within {limit} s; "
+                       rf"rank {rank} was in call \d+, all_reduce .*, waiting .*, by \w+")
+            await_that(lambda: re.search(pattern, sweep.err, re.M), lambda: f"rank {rank} does not say whom it waits for\n{sweep.story()}", 60)
+
+
 def ranks_by_threads_and_gpus():
     for flags, ranks in ((["-g", 3], 3), (["-t", 2, "-g", 2], 4), (["-t", 1], 1), (["-g", 1], 1), (["--nthreads", 3, "--ranks", 3], 3)):
         done = run("all_reduce", "-e", "8", *flags, *QUICK).passed()
@@ -487,6 +503,7 @@ subjects([every_collective, every_type_and_operation_of_what_reduces, every_type
           without_check_nothing_is_called_right, iterations_and_warmup, json_has_every_row, json_has_null_for_what_was_not_checked,
           json_by_the_name_that_nccl_tests_has, json_is_written_by_rank_0_alone, bandwidth_that_is_wanted, percentiles_of_iterations, many_iterations_need_no_more_memory,
           ways_of_blocking_and_averaging, several_calls_an_iteration, cycles, cycles_without_end, misaligned_buffers, buffers_of_the_shared_heap,
-          several_communicators, time_limit, timeout_of_a_row, ranks_by_threads_and_gpus, times_of_day_and_memory,
+          several_communicators, time_limit, timeout_of_a_row, timeout_of_a_row_names_who_is_waited_for,
+          ranks_by_threads_and_gpus, times_of_day_and_memory,
           flags_without_effect_are_taken_with_a_note, what_scripts_of_nccl_tests_say, every_algorithm, every_transport,
           the_flag_is_stronger_than_the_environment, two_channels, small_and_few_slots, info_says_who_is_joined_how, options_shows_values_and_origin, help_names_every_flag])

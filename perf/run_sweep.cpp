@@ -10,6 +10,7 @@
 #include "kernels/reduce_host.h"
 #include "perf/commands.h"
 #include "perf/launch.h"
+#include "perf/memory.h"
 #include "perf/nccl_tests_environment.h"
 #include "perf/report_json.h"
 #include "perf/watchdog.h"
@@ -50,6 +51,8 @@ Result<std::vector<std::unique_ptr<engine::Communicator>>> create(transport::Ren
   for (int i = 0; i < count; ++i, ++rendezvous.job) all.push_back(GYRE_TRY(engine::Communicator::create(rendezvous, config)));
   return all;
 }
+
+MemoryOfRank memory_here() { return {transport::host_identity(transport::Environment::of_process()), available_memory()}; }
 
 Status leave(Communicators communicators) {  // nobody leaves while others may still need it
   for (const auto& communicator : communicators) GYRE_TRY(communicator->bootstrap().barrier());
@@ -103,8 +106,8 @@ struct Shown {
 };
 
 // The exit code.
-Result<int> run(const SweepCommand& command, const Config& config, const transport::Rendezvous& rendezvous) {
-  const SweepOptions& o = command.sweep;
+Result<int> run(SweepCommand command, const Config& config, const transport::Rendezvous& rendezvous) {
+  SweepOptions& o = command.sweep;
   transport::open_ucx_before_threads(config);
   const std::string who = fmt::format("rank {}: ", rendezvous.rank);
   Watchdog joining(command.timeout_s, who);
@@ -116,6 +119,8 @@ Result<int> run(const SweepCommand& command, const Config& config, const transpo
   });
   watchdog.begin("agreeing on what to measure");
   engine::Communicator& communicator = *communicators.front();
+  const std::string reduced = GYRE_TRY(fit_to_memory(communicator.bootstrap(), memory_here(), o));
+  if (!reduced.empty()) command.notes.push_back(reduced);
   const bool shows = communicator.rank() == 0;
   const uint64_t points = GYRE_TRY(rows_of(o, communicator.size())) * static_cast<uint64_t>(o.cycles);
   Shown shown;

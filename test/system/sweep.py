@@ -294,6 +294,15 @@ def cycles_without_end():
     check(len(written.rows) > 4 and f"ended after {len(written.rows)} rows" in done.out, done.story())
 
 
+def sizes_that_do_not_fit_are_left_out():
+    """The step leads from a size that fits everywhere to one that fits nowhere."""
+    done, written = with_json("all_reduce", "-b", "1K", "-e", "1048576G", "-f", 1 << 40, *QUICK)
+    right_rows(done, [1024])
+    found = re.search(r"^# maxbytes reduced to (\d+): buffers of more than \1 bytes do not fit the memory that is available to all ranks$", done.out, re.M)
+    check(found and f"maxbytes {found[1]}," in done.out and len(written.rows) == 1, done.story())
+    check("reduced to" not in run("all_reduce", "-b", "1K", "-e", "1K", *QUICK).passed().out, "what fits is reduced")
+
+
 def misaligned_buffers():
     for collective in COLLECTIVES:
         for shift in (1, 3):
@@ -502,7 +511,7 @@ subjects([every_collective, every_type_and_operation_of_what_reduces, every_type
           without_options_but_a_small_end, numbers_of_ranks, every_type_and_operation, one_type_and_operation, sizes,
           without_check_nothing_is_called_right, iterations_and_warmup, json_has_every_row, json_has_null_for_what_was_not_checked,
           json_by_the_name_that_nccl_tests_has, json_is_written_by_rank_0_alone, bandwidth_that_is_wanted, percentiles_of_iterations, many_iterations_need_no_more_memory,
-          ways_of_blocking_and_averaging, several_calls_an_iteration, cycles, cycles_without_end, misaligned_buffers, buffers_of_the_shared_heap,
+          ways_of_blocking_and_averaging, several_calls_an_iteration, cycles, cycles_without_end, sizes_that_do_not_fit_are_left_out, misaligned_buffers, buffers_of_the_shared_heap,
           several_communicators, time_limit, timeout_of_a_row, timeout_of_a_row_names_who_is_waited_for,
           ranks_by_threads_and_gpus, times_of_day_and_memory,
           flags_without_effect_are_taken_with_a_note, what_scripts_of_nccl_tests_say, every_algorithm, every_transport,

@@ -6,6 +6,7 @@
 
 #include "base/config.h"
 #include "perf/net_measure.h"
+#include "perf/split.h"
 #include "perf/sweep.h"
 
 namespace gyre::perf {
@@ -20,6 +21,7 @@ struct SweepCommand {
   bool timestamps = false;             ///< -S
   bool memory = false;                 ///< -M: the most memory that a rank had
   std::optional<double> wanted_busbw;  ///< NCCL_TESTS_MIN_BW, in GB/s: an average far below is exit code 4
+  std::optional<Split> split;          ///< NCCL_TESTS_SPLIT
   int timeout_s = 0;                   ///< -T: a row that takes longer ends the job; 0: none does
   std::vector<std::string> notes;      ///< about flags that were taken and do nothing here
   std::string command_line;

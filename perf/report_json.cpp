@@ -80,6 +80,7 @@ Result<JsonLines> JsonLines::open(const std::string& path, const RunFacts& facts
   head["transports"] = facts.transports;
   head["algorithm"] = facts.algorithm;
   head["options"] = to_json(options);
+  for (const auto& [color, ranks] : facts.groups) head["groups"].push_back({{"color", color}, {"ranks", ranks}});
   JsonLines lines(path);
   GYRE_TRY(lines.put(head));
   return lines;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "perf/report.h"
+#include "perf/split.h"
 
 namespace gyre::perf {
 
@@ -22,6 +23,7 @@ struct RunFacts {
   int ranks = 1;
   std::vector<std::string> transports;  ///< to each rank
   std::string algorithm;                ///< that was asked for: a name, or auto
+  Groups groups{};                      ///< where ranks are split; the rows are of the first rank's
 };
 
 /// How a sweep ended.

@@ -1,26 +1,27 @@
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 
 #include "base/log.h"
-#include "base/text.h"
 #include "kernels/reduce_host.h"
 #include "perf/commands.h"
 #include "perf/launch.h"
 #include "perf/memory.h"
 #include "perf/nccl_tests_environment.h"
 #include "perf/report_json.h"
+#include "perf/split.h"
+#include "perf/sweep_ranks.h"
 #include "perf/watchdog.h"
+#include "transport/bootstrap_text.h"
 #include "transport/launch.h"
 #include "transport/transport.h"
 
 namespace gyre::perf {
 namespace {
 
-std::vector<std::string> about(engine::Communicator& communicator, const SweepCommand& command) {
+std::vector<std::string> about(engine::Communicator& communicator, const SweepCommand& command, const Groups& groups) {
   std::vector<std::string> kinds;
   for (const std::string& name : communicator.transports()) {
     if (!name.empty() && std::find(kinds.begin(), kinds.end(), name) == kinds.end()) kinds.push_back(name);
@@ -35,6 +36,7 @@ std::vector<std::string> about(engine::Communicator& communicator, const SweepCo
                   t.warmup, t.iterations, o.check),
       fmt::format("agg iters {}, run cycles {}, blocking {}, average {}, unalign {}, local register {}, communicators {}", t.calls,
                   o.cycles, static_cast<int>(t.blocking), static_cast<int>(t.average), o.unalign, o.local_register, o.communicators)};
+  for (const auto& [color, ranks] : groups) lines.push_back(fmt::format("group {}: {}", color, transport::bootstrap::ranks_text(ranks)));
   lines.insert(lines.end(), command.notes.begin(), command.notes.end());
   return lines;
 }
@@ -44,34 +46,7 @@ constexpr int exit_slow = 4;
 
 engine::Call call_of(const Case& c) { return {c.benchmark->collective.value_or(Collective::all_reduce), c.count, c.type, c.op, c.root}; }
 
-// One after the other through the same door: a rank knocks for the next when it is in, and so is everybody.
-Result<std::vector<std::unique_ptr<engine::Communicator>>> create(transport::Rendezvous rendezvous, const Config& config, int count) {
-  std::vector<std::unique_ptr<engine::Communicator>> all;
-  all.reserve(static_cast<size_t>(count));
-  for (int i = 0; i < count; ++i, ++rendezvous.job) all.push_back(GYRE_TRY(engine::Communicator::create(rendezvous, config)));
-  return all;
-}
-
 MemoryOfRank memory_here() { return {transport::host_identity(transport::Environment::of_process()), available_memory()}; }
-
-Status leave(Communicators communicators) {  // nobody leaves while others may still need it
-  for (const auto& communicator : communicators) GYRE_TRY(communicator->bootstrap().barrier());
-  return {};
-}
-
-// The most that any rank has had resident, for -M.
-Result<std::string> peak_memory(transport::Bootstrap& bootstrap) {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto all = GYRE_TRY(bootstrap.all_gather(std::to_string(usage.ru_maxrss)));
-  uint64_t most = 0;
-  size_t rank = 0;
-  for (size_t i = 0; i < all.size(); ++i) {
-    const uint64_t kib = parse_number(all[i]).value_or(0);
-    if (kib > most) most = kib, rank = i;
-  }
-  return fmt::format("Peak memory            : {:.1f} MiB, rank {}", static_cast<double>(most) / 1024, rank);
-}
 
 // Rank 0's part: the table, and the file.
 struct Shown {
@@ -80,11 +55,12 @@ struct Shown {
   bool cut = false;  // the time limit came within a row
   std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
 
-  Status open(const SweepCommand& command, const Config& config, engine::Communicator& communicator) {
+  Status open(const SweepCommand& command, const Config& config, engine::Communicator& communicator, const Groups& groups) {
     const bool predicts = command.sweep.benchmark->collective.has_value();
-    report.head(about(communicator, command), {predicts, command.sweep.timing.percentiles, command.timestamps});
+    report.head(about(communicator, command, groups), {predicts, command.sweep.timing.percentiles, command.timestamps});
     if (command.json.empty()) return {};
-    const RunFacts facts{command.command_line, communicator.size(), communicator.transports(), predicts ? *config.algorithm : "batch"};
+    const RunFacts facts{command.command_line, communicator.size(), communicator.transports(), predicts ? *config.algorithm : "batch",
+                         groups};
     json.emplace(GYRE_TRY(JsonLines::open(command.json, facts, command.sweep)));
     return {};
   }
@@ -112,27 +88,28 @@ Result<int> run(SweepCommand command, const Config& config, const transport::Ren
   const std::string who = fmt::format("rank {}: ", rendezvous.rank);
   Watchdog joining(command.timeout_s, who);
   joining.begin("joining the other ranks");
-  const auto communicators = GYRE_TRY(create(rendezvous, config, o.communicators));
+  const SweepRanks ranks = GYRE_TRY(SweepRanks::join(rendezvous, config, o.communicators, command.split));
   joining.end();
-  Watchdog watchdog(command.timeout_s, who, [&](const std::string& why) {
-    for (const auto& each : communicators) each->abort(why);
-  });
+  Watchdog watchdog(command.timeout_s, who, [&](const std::string& why) { ranks.abort(why); });
   watchdog.begin("agreeing on what to measure");
-  engine::Communicator& communicator = *communicators.front();
-  const std::string reduced = GYRE_TRY(fit_to_memory(communicator.bootstrap(), memory_here(), o));
+  engine::Communicator& communicator = *ranks.communicators().front();
+  transport::Bootstrap& everybody = ranks.everybody();
+  if (ranks.split()) GYRE_TRY(compare_options(everybody, o));  // a group compares its own
+  const std::string reduced = GYRE_TRY(fit_to_memory(everybody, memory_here(), o));
   if (!reduced.empty()) command.notes.push_back(reduced);
-  const bool shows = communicator.rank() == 0;
+  const bool shows = everybody.rank() == 0;
   const uint64_t points = GYRE_TRY(rows_of(o, communicator.size())) * static_cast<uint64_t>(o.cycles);
   Shown shown;
-  if (shows) GYRE_TRY(shown.open(command, config, communicator));
+  if (shows) GYRE_TRY(shown.open(command, config, communicator, ranks.groups()));
   SweepEvents events;
-  uint64_t wrong = 0;
-  events.on_start = [&](size_t bytes) {
+  Totals totals;
+  events.on_start = [&](size_t bytes) -> Status {
     watchdog.begin(fmt::format("{} of {} bytes", o.benchmark->name, bytes));
-    if (shows) shown.report.progress(bytes, shown.report.totals().rows, points);
+    if (shows) shown.report.progress(bytes, totals.rows, points);
+    return ranks.split() ? everybody.barrier() : Status();  // groups begin each row together
   };
   events.on_row = [&](const Row& row) -> Status {
-    wrong += row.wrong();
+    totals.add(row);
     if (!shows) return {};
     GYRE_TRY(shown.row(row));
     if (command.explain) shown.report.note(communicator.explain(call_of(row.call), o.buffers()));
@@ -144,16 +121,15 @@ Result<int> run(SweepCommand command, const Config& config, const transport::Ren
       return us ? std::optional(*us) : std::nullopt;
     };
   }
-  const uint64_t rows = GYRE_TRY(sweep(communicators, o, events));
+  const uint64_t rows = GYRE_TRY(sweep(ranks.communicators(), o, events));
   watchdog.end();
   if (shows) GYRE_TRY(shown.close(command, rows, points));
-  if (command.memory) {
-    const std::string peak = GYRE_TRY(peak_memory(communicator.bootstrap()));
-    if (shows) shown.report.note(peak);
-  }
-  GYRE_TRY(leave(communicators));
-  if (wrong != 0) return exit_wrong;
-  const bool enough = !shows || !command.wanted_busbw || is_enough(shown.report.totals().average_busbw(), *command.wanted_busbw);
+  std::string notes = GYRE_TRY(ranks.totals_of_groups(totals));
+  if (command.memory) notes += GYRE_TRY(ranks.peak_memory());
+  if (shows) shown.report.note(notes);
+  GYRE_TRY(ranks.leave());
+  if (totals.wrong != 0) return exit_wrong;
+  const bool enough = !shows || !command.wanted_busbw || is_enough(totals.average_busbw(), *command.wanted_busbw);
   return enough ? 0 : exit_slow;
 }
 
@@ -191,6 +167,9 @@ int run_sweep(SweepCommand command, const Config& config) {
   const auto wanted = wanted_busbw(environment);
   if (!wanted) return complain(wanted.error());
   command.wanted_busbw = *wanted;
+  const auto split = wanted_split(environment);
+  if (!split) return complain(split.error());
+  command.split = *split;
   auto given = transport::rendezvous_from_environment(environment);
   if (!given) return complain(given.error());
   std::optional<transport::Rendezvous>& launched = *given;
@@ -204,6 +183,10 @@ int run_sweep(SweepCommand command, const Config& config) {
   }
   const int ranks = launched ? launched->size : by_threads ? product : command.ranks.value_or(2);
   if (const auto roots = roots_of(command.sweep, ranks); !roots) return complain(roots.error());
+  if (command.split) {
+    const Status fit = check_split(command.sweep, *command.split, groups_of(*command.split, ranks));
+    if (!fit) return complain(fit.error());
+  }
   const bool writes = !launched || launched->rank == 0;  // the others may run where nothing can be written
   if (writes && !command.json.empty()) {
     std::FILE* file = std::fopen(command.json.c_str(), "a");

@@ -203,7 +203,7 @@ Result<uint64_t> sweep(Communicators communicators, const SweepOptions& options,
   for (uint64_t cycle = 0; options.cycles == 0 || cycle < static_cast<uint64_t>(options.cycles); ++cycle) {
     for (const auto& [bytes, c] : cases) {
       if (!GYRE_TRY(limit.goes_on(first.bootstrap()))) return rows;
-      events.on_start(bytes);
+      GYRE_TRY(events.on_start(bytes));
       Row row = GYRE_TRY(measure(communicators, options, c, memory, limit));
       row.asked_bytes = bytes;
       row.cycle = cycle;

@@ -56,7 +56,7 @@ Result<size_t> rows_of(const SweepOptions&, int ranks);
 
 /// What a sweep reports while it runs, on every rank.
 struct SweepEvents {
-  std::function<void(size_t bytes)> on_start;
+  std::function<Status(size_t bytes)> on_start;               ///< as below
   std::function<Status(const Row&)> on_row;                   ///< an error ends the sweep
   std::function<std::optional<double>(const Case&)> predict;  ///< microseconds; may be empty
 };

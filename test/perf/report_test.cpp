@@ -34,10 +34,10 @@ std::vector<std::string> words(const std::string& line) {
 using Words = std::vector<std::string>;
 
 // The lines of a file that a sweep wrote.
-std::vector<nlohmann::json> written(const SweepOptions& options, const std::vector<Row>& rows) {
+std::vector<nlohmann::json> written(const SweepOptions& options, const std::vector<Row>& rows, const Groups& groups = {}) {
   const std::string path = fmt::format("/tmp/gyre-report-test-{}.json", getpid());
   Totals totals;
-  auto json = JsonLines::open(path, {"gyre-perf reduce", 4, {"", "shm", "shm", "shm"}, "auto"}, options);
+  auto json = JsonLines::open(path, {"gyre-perf reduce", 4, {"", "shm", "shm", "shm"}, "auto", groups}, options);
   REQUIRE(json);
   for (const Row& row : rows) {
     totals.add(row);
@@ -122,6 +122,8 @@ TEST_CASE("JSON lines begin with what holds for all, and end with what it came t
   const nlohmann::json& end = lines.back()["end"];
   CHECK((end["rows"] == 2 && end["wrong"] == 14 && end["ended_by"] == "time limit" && end["seconds"] == 1.5));
   CHECK(std::abs(end["average_busbw"].get<double>() - (0.49 + 0.46) / 2) < 1e-12);
+  CHECK_FALSE((head.contains("groups") || end.contains("busbw_ok")));
+  CHECK(written(options, {}, {{3, {0, 1}}, {7, {2}}}).front()["groups"].dump() == R"([{"color":3,"ranks":[0,1]},{"color":7,"ranks":[2]}])");
 }
 
 TEST_CASE("JSON has null for what does not exist, and a prediction only where there is one") {

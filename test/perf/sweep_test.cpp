@@ -31,7 +31,7 @@ std::string swept(engine::Communicator& communicator, const SweepOptions& option
   std::array one{std::unique_ptr<engine::Communicator>(&communicator)};
   uint64_t wrong = 0;
   SweepEvents events;
-  events.on_start = [](size_t) {};
+  events.on_start = [](size_t) { return Status(); };
   events.on_row = [&](const Row& row) -> Status {
     wrong += row.wrong() + (row.out_of_place.checked ? 0 : 1);
     return {};

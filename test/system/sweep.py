@@ -386,6 +386,34 @@ def ranks_by_threads_and_gpus():
     start_rank(0, 2, free_port(), "-g", 2).wait().complains("-g 2", "launcher", "2 times as many")
 
 
+def groups_of_ranks():
+    """As nccl-tests splits ranks; each group sweeps by itself, and the table is that of rank 0's."""
+    sizes = [1024, 2048, 4096]
+    for env, groups in (({"NCCL_TESTS_SPLIT": "MOD 2"}, {0: [0, 2], 1: [1, 3]}), ({"NCCL_TESTS_SPLIT_MASK": "0x2"}, {0: [0, 1], 2: [2, 3]})):
+        done, written = with_json("all_reduce", "--ranks", 4, "-b", "1K", "-e", "4K", *QUICK, env=env)
+        right_rows(done, sizes)
+        head = "".join(f"# group {color}: ranks {ranks[0]}, {ranks[1]}\n" for color, ranks in groups.items())
+        check("ranks 2," in done.out and head in done.out, f"no groups of two\n{done.story()}")
+        check(written.head["ranks"] == 2 and written.head["groups"] == [{"color": color, "ranks": ranks} for color, ranks in groups.items()], f"{written.head}")
+        for color in groups:
+            check(re.search(rf"^# group {color}: avg bus bandwidth [\d.]+, 0 wrong$", done.out, re.M), f"no result of group {color}\n{done.story()}")
+        for way in (row["out_of_place"] for row in written.rows):
+            check(abs(way["busbw"] - way["algbw"]) <= 1e-9 * way["algbw"], f"busbw is not algbw, as between 2 ranks: {way}")
+    for name, env in transports().items():
+        for collective in ("all_reduce", "gather", "sendrecv"):
+            done = run(collective, "--ranks", 4, "-b", "1K", "-e", "1M", "-f", 32, "--communicators", 2, *QUICK, env={"NCCL_TESTS_SPLIT": "DIV 3", **env})
+            right_rows(done)
+            check("ranks 3," in done.out and "# group 1: rank 3\n" in done.out, f"{name}\n{done.story()}")
+    check("group" not in run("all_reduce", "-e", "8", *QUICK).passed().out, "groups that nobody asked for")
+
+
+def groups_that_differ():
+    port = free_port()
+    ranks = [start_rank(rank, 3, port, "-e", "8", *QUICK, env={"NCCL_TESTS_SPLIT": "MOD 2"} if rank else {}) for rank in range(3)]
+    for rank in ranks:
+        rank.wait().complains("groups differ: rank 1 has NCCL_TESTS_SPLIT=MOD 2, rank 0 has no NCCL_TESTS_SPLIT")
+
+
 def times_of_day_and_memory():
     done = run("all_reduce", "-e", "64", "-S", 1, "-M", 1, *QUICK).passed()
     check(len(re.findall(r" 20\d\d-\d\d-\d\d \d\d:\d\d:\d\d  one_shot$", done.out, re.M)) == 4, f"not four times\n{done.story()}")
@@ -513,6 +541,6 @@ subjects([every_collective, every_type_and_operation_of_what_reduces, every_type
           json_by_the_name_that_nccl_tests_has, json_is_written_by_rank_0_alone, bandwidth_that_is_wanted, percentiles_of_iterations, many_iterations_need_no_more_memory,
           ways_of_blocking_and_averaging, several_calls_an_iteration, cycles, cycles_without_end, sizes_that_do_not_fit_are_left_out, misaligned_buffers, buffers_of_the_shared_heap,
           several_communicators, time_limit, timeout_of_a_row, timeout_of_a_row_names_who_is_waited_for,
-          ranks_by_threads_and_gpus, times_of_day_and_memory,
+          ranks_by_threads_and_gpus, groups_of_ranks, groups_that_differ, times_of_day_and_memory,
           flags_without_effect_are_taken_with_a_note, what_scripts_of_nccl_tests_say, every_algorithm, every_transport,
           the_flag_is_stronger_than_the_environment, two_channels, small_and_few_slots, info_says_who_is_joined_how, options_shows_values_and_origin, help_names_every_flag])

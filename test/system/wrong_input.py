@@ -102,6 +102,18 @@ def grids():
     right_rows(run("all_reduce", "-e", "8", "--ranks", 6, env={"GYRE_GRID": "3x2", "GYRE_ALGORITHM": "bucket"}))
 
 
+def groups_that_make_no_sense():
+    for collective, flags, env, named in (
+            ("all_reduce", [], {"NCCL_TESTS_SPLIT": "XOR 1"}, "NCCL_TESTS_SPLIT=XOR 1: not AND, OR, MOD or DIV"),
+            ("all_reduce", [], {"NCCL_TESTS_SPLIT": "MOD 0"}, "NCCL_TESTS_SPLIT=MOD 0: MOD takes a number from 1"),
+            ("all_reduce", [], {"NCCL_TESTS_SPLIT_MASK": "x"}, "NCCL_TESTS_SPLIT_MASK=x: not a hexadecimal number"),
+            ("all_reduce", ["--time-limit", 1], {"NCCL_TESTS_SPLIT": "MOD 2"}, "NCCL_TESTS_SPLIT=MOD 2: with --time-limit"),
+            ("reduce", ["--ranks", 3, "-r", "all"], {"NCCL_TESTS_SPLIT": "DIV 2"}, "with -r all groups of 1 and 2 ranks"),
+            ("reduce", ["--ranks", 3, "-r", 1], {"NCCL_TESTS_SPLIT": "DIV 2"}, "NCCL_TESTS_SPLIT=DIV 2: -r 1: no such rank; there is 1, from 0")):
+        done = run(collective, "-e", "8", *flags, env=env).complains(named)
+        check(done.code == 2 and "#" not in done.out, f"begins a sweep nevertheless\n{done.story()}")
+
+
 def place_that_makes_no_sense():
     root = {"GYRE_ROOT": "127.0.0.1:1"}
     master = {"MASTER_ADDR": "localhost"}
@@ -255,7 +267,7 @@ def an_output_that_takes_no_more():
         check(done.returncode == 1 and re.search("takes no more|No space left", done.stderr), f"{arguments}: {done.returncode}\n{done.stderr}")
 
 
-subjects([an_output_that_takes_no_more, flags_of_nccl_tests, roots, grids, flags_that_a_collective_does_not_have, interrupted_while_ranks_start, loopback_between_processes, transports_that_only_some_ranks_have, sweep_flags, names_near_a_right_one, no_command_prints_the_help, json_that_cannot_be_written, options, place_that_makes_no_sense,
+subjects([an_output_that_takes_no_more, flags_of_nccl_tests, roots, grids, flags_that_a_collective_does_not_have, interrupted_while_ranks_start, loopback_between_processes, transports_that_only_some_ranks_have, sweep_flags, names_near_a_right_one, no_command_prints_the_help, json_that_cannot_be_written, options, groups_that_make_no_sense, place_that_makes_no_sense,
           root_that_is_no_address, ranks_against_the_launcher, name_that_does_not_resolve, port_in_use, root_that_refuses,
           root_that_cannot_be_reached, root_that_is_another_program, ranks_that_are_missing, rank_that_is_there_twice,
           ranks_that_do_not_agree_on_their_number, options_that_differ, results_that_cannot_be_written,

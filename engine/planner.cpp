@@ -130,7 +130,13 @@ Result<double> Planner::predicted_us(const Call& call, BufferKind kind) {
   if (const DirectForm* form = found->form(kind); form != nullptr) return GYRE_TRY(price(*form, *found->direct, kind)).seconds * 1e6;
   const Plan* chosen = GYRE_TRY(plan(call));
   const topo::Query asked = query(circumstances_, chosen->call());
-  const auto& profile = profiles_.of(chosen->schedule().family, chosen->shape(), asked.placement, topo::missing_pairs(asked.overrides));
+  const topo::Shape& shape = chosen->shape();
+  const topo::Choice priced = topo::choose(asked, profiles_);
+  for (const topo::Candidate& c : priced.candidates) {
+    const bool same = c.family == chosen->schedule().family && c.shape.grid == shape.grid && c.shape.channels == shape.channels;
+    if (same && c.refused.empty()) return topo::predicted(c) * 1e6;
+  }
+  const auto& profile = profiles_.of(chosen->schedule().family, shape, asked.placement, topo::missing_pairs(asked.overrides));
   if (!profile) return profile.error();
   return topo::price(*profile, asked.costs, asked.block_bytes, asked.cutting).seconds * 1e6;
 }

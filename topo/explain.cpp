@@ -7,10 +7,10 @@ namespace {
 
 std::string us(double seconds) { return fmt::format("{:.{}f}", seconds * 1e6, seconds < 1e-4 ? 2 : seconds < 1e-2 ? 1 : 0); }
 
-std::string row(std::string_view family, std::string_view grid, uint32_t channels, const Price& price, const std::string& weight,
-                std::string_view note) {
-  return fmt::format("{:<17} {:<14} {:>8} {:>12} {:>12} {:>11} {:>12} {:>13} {:>11}  {}{}{}\n", family, grid, channels, us(price.seconds),
-                     weight, us(price.latency), us(price.bytes[inside]), us(price.bytes[between]), us(price.computing), price.limit,
+std::string row(std::string_view family, std::string_view grid, uint32_t channels, double seconds, const Price& price,
+                const std::string& weight, std::string_view note) {
+  return fmt::format("{:<17} {:<14} {:>8} {:>12} {:>12} {:>11} {:>12} {:>13} {:>11}  {}{}{}\n", family, grid, channels, us(seconds), weight,
+                     us(price.latency), us(price.bytes[inside]), us(price.bytes[between]), us(price.computing), price.limit,
                      note.empty() ? "" : "; ", note);
 }
 std::string refused(std::string_view family, std::string_view grid, uint32_t channels, std::string_view why) {
@@ -28,12 +28,12 @@ std::string explain(const Query& query, const Choice& choice, std::span<const Di
                      "weight", "latency", "bytes inside", "bytes between", "computing", "held up by");
   const Candidate* rule = rule_of_thumb(query, choice);
   for (const DirectCandidate& c : direct) {
-    out += c.refused.empty() ? row(c.family, c.form, 1, c.price, "", c.when) : refused(c.family, c.form, 1, c.refused);
+    out += c.refused.empty() ? row(c.family, c.form, 1, c.price.seconds, c.price, "", c.when) : refused(c.family, c.form, 1, c.refused);
   }
   for (const Candidate& c : choice.candidates) {
     const std::string grid = c.shape.grid.empty() ? "" : fmt::format("{}", fmt::join(c.shape.grid, "x"));
     const std::string_view note = c.measured ? "by its times, not its price" : &c == rule ? "the rule of thumb's" : "";
-    out += c.refused.empty() ? row(c.family, grid, c.shape.channels, c.price, us(weighed(query, c)), note)
+    out += c.refused.empty() ? row(c.family, grid, c.shape.channels, predicted(c), c.price, us(weighed(query, c)), note)
                              : refused(c.family, grid, c.shape.channels, c.refused);
   }
   return out;

@@ -39,6 +39,8 @@ struct Candidate {
   std::optional<double> measured;  ///< seconds
   std::string refused;             ///< why it can't run; empty: it can
 };
+/// Seconds that it takes: as measured, where it was, and else its price.
+inline double predicted(const Candidate& candidate) { return candidate.measured.value_or(candidate.price.seconds); }
 
 /// Seconds by which candidates are compared: the predicted time, but where ranks share processors and send by the kernel at least the work
 /// on these and a share of the time on as many as are wanted (Graham, "Bounds on multiprocessing timing anomalies", 1969: the longest that

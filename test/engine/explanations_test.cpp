@@ -1,10 +1,18 @@
 // What GYRE_EXPLAIN has rank 0 say of the calls of a communicator on host memory.
 #include "engine/explanations.h"
 
+#include <fmt/format.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
 #include "engine/communicator.h"
 #include "test/catch.h"
+#include "test/folder.h"
 #include "test/kept_log.h"
 #include "test/ranks.h"
+#include "test/text.h"
+#include "topo/constants.h"
 
 using namespace gyre;
 using namespace gyre::engine;
@@ -24,6 +32,19 @@ test::Words run_explained(const char* wanted) {
   return test::run_ranks(2, test::all_configured({"GYRE_TRANSPORT=loopback", "GYRE_ALGORITHM=ring", wanted}), three_calls);
 }
 
+/// Constants by which every host has these times of a ring's all-reduce between two ranks, of blocks of 4096 and 8192 bytes.
+void write_with_times(const std::string& file, double us, double twice_us) {
+  auto constants = nlohmann::ordered_json::parse(*topo::constants_text(""));
+  for (auto& [name, machine] : constants["machines"].items()) {
+    if (!name.starts_with("host")) continue;
+    machine["measured"] = {{{"collective", "all_reduce"},
+                            {"ranks", 2},
+                            {"bytes", {4096, 8192}},
+                            {"times", {{{"algorithm", "ring"}, {"grid", nlohmann::json::array()}, {"us", {us, twice_us}}}}}}};
+  }
+  std::ofstream(file) << constants;
+}
+
 }  // namespace
 
 TEST_CASE("each kind of call is explained once, by one rank and whatever is logged, and counted at the end") {
@@ -41,4 +62,23 @@ TEST_CASE("who does not ask is told nothing") {
   const test::KeptLog log;
   CHECK(test::first_wrong(run_explained("GYRE_EXPLAIN=0")) == "");
   CHECK_FALSE(log.has("explain:"));
+}
+
+TEST_CASE("where a choice goes by times, what is predicted are these, in the table, too") {
+  const test::Folder folder;
+  write_with_times(folder / "constants.json", 4321, 8642);
+  const auto config =
+      test::all_configured({"GYRE_TRANSPORT=loopback", "GYRE_ALGORITHM=ring", "GYRE_CONSTANTS=" + folder / "constants.json"});
+  const auto words = test::run_ranks(2, config, [](Communicator& all) -> std::string {
+    for (const auto& [count, wanted] : {std::pair(1024, 4321.), {2048, 8642.}}) {
+      const Call call{Collective::all_reduce, static_cast<size_t>(count), DataType::float32, ReduceOp::sum, 0};
+      const auto us = all.predicted_us(call);
+      if (!us || std::abs(*us - wanted) > 1e-6 * wanted) return fmt::format("predicted {}", us ? *us : -1);
+      const std::string table = all.explain(call);
+      if (!test::contains(table, fmt::format("\n{:<41} {:>12.1f} {:>12.1f} ", "ring                                    1", wanted, wanted)))
+        return table;
+    }
+    return "";
+  });
+  CHECK(test::first_wrong(words) == "");
 }

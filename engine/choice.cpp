@@ -66,22 +66,32 @@ std::string host_machine(std::string_view over, const HostLoad& load) {
   return fmt::format("host{}{}{}", over.empty() ? "" : "_", over, load.crowded ? "_crowded" : "");
 }
 
+// The ways in which a candidate may run: along channels or in the order of places, and by the ranks' numbers, which costs the same, as far
+// as prices tell.
+std::vector<Choice> ways_to_run(const Circumstances& c, const Call& call, const topo::Candidate& candidate) {
+  const Placed placed = placed_for(c, call), plain = numbered(placed);
+  Choice way{std::string(candidate.family), candidate.shape, {}, {}};
+  way.orders = orders_of(placed, call, way.shape, *topo::family_named(candidate.family));
+  std::vector<Choice> all{way};
+  if (way.orders.empty() || plain.hosts != placed.hosts) return all;
+  way.orders.clear();
+  way.shape.root = root_of(plain, call);
+  all.push_back(std::move(way));
+  return all;
+}
+
 Result<Choice> by_price(const Circumstances& c, const Call& call, topo::Profiles& profiles, const Excluded& excluded) {
   const topo::Choice priced = topo::choose(query(c, call), profiles);
-  const Placed placed = placed_for(c, call), plain = numbered(placed);
   for (const topo::Candidate& candidate : priced.candidates) {
     if (!candidate.refused.empty()) break;  // those that follow are, too
-    Choice choice{std::string(candidate.family), candidate.shape, {}, {}};
-    choice.orders = orders_of(placed, call, choice.shape, *topo::family_named(candidate.family));
-    if (!excluded.contains(key(choice))) return choice;
-    if (choice.orders.empty() || plain.hosts != placed.hosts) continue;
-    choice.orders.clear();  // costs the same, as far as prices tell
-    choice.shape.root = root_of(plain, call);
-    if (!excluded.contains(key(choice))) return choice;
+    for (Choice& way : ways_to_run(c, call, candidate)) {
+      if (!excluded.contains(key(way))) return std::move(way);
+    }
   }
+  const Placed placed = placed_for(c, call);
   if (!c.missing.empty() && !placed.order.empty()) {  // where there is a way depends on who is where
     Circumstances unplaced = c;
-    unplaced.placed = plain;
+    unplaced.placed = numbered(placed);
     return by_price(unplaced, call, profiles, excluded);
   }
   const std::string wanted = topo::text({call.collective, c.ranks, 1, call.root, {}, must_be_ordered(c, call)});
@@ -177,6 +187,24 @@ std::string key(const Choice& choice) {
                       : choice.orders.size() > 1 ? ", along channels over GPUs"
                                                  : ", in the order of their places";
   return fmt::format("{}: {}{}", choice.family, topo::text(choice.shape), along);
+}
+
+void refuse(topo::Choice& from, const Circumstances& c, const Call& call, const Excluded& excluded) {
+  for (topo::Candidate& candidate : from.candidates) {
+    if (excluded.empty() || !candidate.refused.empty()) break;  // those that follow are, too
+    std::string why;
+    for (const Choice& way : ways_to_run(c, call, candidate)) {
+      const auto found = excluded.find(key(way));
+      if (found == excluded.end()) {
+        why.clear();
+        break;
+      }
+      why = found->second;
+    }
+    candidate.refused = std::move(why);
+  }
+  auto& all = from.candidates;  // clang 14 has no stable_partition of ranges
+  std::stable_partition(all.begin(), all.end(), [](const topo::Candidate& candidate) { return candidate.refused.empty(); });
 }
 
 Result<Choice> choose(const Circumstances& c, const Call& call, topo::Profiles& profiles, const Excluded& excluded) {

@@ -50,6 +50,8 @@ struct Choice {
 std::string key(const Choice&);
 /// What was found not to run, by key, and why.
 using Excluded = std::map<std::string, std::string, std::less<>>;
+/// What can't run in any order any more is refused, with the reason, and comes last.
+void refuse(topo::Choice&, const Circumstances&, const Call&, const Excluded&);
 /// Error: the named algorithm does not exist, the options contradict each other, or nothing is left.
 Result<Choice> choose(const Circumstances&, const Call&, topo::Profiles&, const Excluded& = {});
 /// The call's sums must be those of the canonical tree. Where nothing is reduced, or integers are, whose sums wrap, or the largest or

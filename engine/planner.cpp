@@ -55,8 +55,8 @@ size_t Planner::slot_bytes(const schedule::Schedule& schedule) const {
 }
 
 // The best whose scratch there may be. All ranks know of the same bound, so that they choose alike.
-Result<std::unique_ptr<Plan>> Planner::by_messages(const Call& call) {
-  Excluded excluded = unfit_;
+Result<std::unique_ptr<Plan>> Planner::by_messages(const Call& call, Excluded& excluded) {
+  excluded = unfit_;
   for (;;) {
     const Choice choice = GYRE_TRY(choose(circumstances_, call, profiles_, excluded));
     auto schedule = proven(choice);
@@ -101,7 +101,7 @@ Result<Planned*> Planner::planned(const Call& any) {
   if (auto refusal = refuse(any, ranks_)) return *std::move(refusal);
   auto made = std::make_shared<Planned>(call, extent(call, rank_, ranks_), GYRE_TRY(directly(call)));
   // Also where a direct form may be declined.
-  if (!made->staged() || made->direct->mapped) made->messages = GYRE_TRY(by_messages(call));
+  if (!made->staged() || made->direct->mapped) made->messages = GYRE_TRY(by_messages(call, made->excluded));
   if (plans_.size() == plans_kept) plans_.pop_back();
   plans_.insert(plans_.begin(), std::move(made));
   return plans_.front().get();
@@ -109,7 +109,7 @@ Result<Planned*> Planner::planned(const Call& any) {
 
 Result<const Plan*> Planner::plan(const Call& call) {
   Planned* found = GYRE_TRY(planned(call));
-  if (found->messages == nullptr) found->messages = GYRE_TRY(by_messages(found->call));
+  if (found->messages == nullptr) found->messages = GYRE_TRY(by_messages(found->call, found->excluded));
   return found->messages.get();
 }
 
@@ -175,9 +175,10 @@ std::vector<topo::DirectCandidate> Planner::direct_candidates(const Planned& pla
 
 std::string Planner::explain(const Call& call, BufferKind kind) {
   const topo::Query asked = query(circumstances_, normal(call));
+  topo::Choice choice = topo::choose(asked, profiles_);
   const auto found = planned(call);
-  return topo::explain(asked, topo::choose(asked, profiles_),
-                       found ? direct_candidates(**found, kind) : std::vector<topo::DirectCandidate>());
+  if (found) refuse(choice, circumstances_, (*found)->call, (*found)->excluded);
+  return topo::explain(asked, choice, found ? direct_candidates(**found, kind) : std::vector<topo::DirectCandidate>());
 }
 
 }  // namespace gyre::engine

@@ -30,6 +30,7 @@ struct Planned : std::enable_shared_from_this<Planned> {
   Extent extent;  ///< of this rank
   std::optional<DirectPlan> direct;
   std::unique_ptr<Plan> messages;
+  Excluded excluded;   ///< what was found not to be the schedule of its messages
   bool named = false;  ///< to the bootstrap
 
   bool staged() const { return direct && direct->staged; }
@@ -76,7 +77,7 @@ class Planner {
   Result<std::shared_ptr<const Proven>> proven(const Choice&);
   size_t slot_bytes(const schedule::Schedule&) const;
   void say_instead(const Call&, const Choice&);
-  Result<std::unique_ptr<Plan>> by_messages(const Call&);
+  Result<std::unique_ptr<Plan>> by_messages(const Call&, Excluded&);
   Result<std::optional<DirectPlan>> directly(const Call&);
   Result<topo::Price> price(const DirectForm&, const DirectPlan&, BufferKind) const;
   std::vector<topo::DirectCandidate> direct_candidates(const Planned&, BufferKind) const;

@@ -82,3 +82,17 @@ TEST_CASE("where a choice goes by times, what is predicted are these, in the tab
   });
   CHECK(test::first_wrong(words) == "");
 }
+
+TEST_CASE("an algorithm whose scratch does not fit is refused in the table, with the reason") {
+  const auto config = test::all_configured({"GYRE_TRANSPORT=loopback", "GYRE_ALGORITHM=halving_doubling", "GYRE_MEMORY_BYTES=4M"});
+  const auto words = test::run_ranks(4, config, [](Communicator& all) -> std::string {
+    const std::string table = all.explain({Collective::reduce_scatter, 1 << 20, DataType::float32, ReduceOp::sum, 0});
+    const size_t row = table.find("\nhalving_doubling ");
+    const std::string refused = table.substr(std::min(row, table.size()));
+    return test::contains(refused.substr(0, refused.find('\n', 1)),
+                          "1 refused: needs 8388608 bytes of scratch, GYRE_MEMORY_BYTES=4194304 leaves ")
+               ? ""
+               : table;
+  });
+  CHECK(test::first_wrong(words) == "");
+}

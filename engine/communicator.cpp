@@ -84,7 +84,7 @@ Result<Planned*> Communicator::next_call(const Call& call, const Buffers& buffer
   Planned& plan = **found;
   if (!plan.extent.fits(buffers)) return refused(number, *refuse(call, rank(), plan.extent, buffers));
   if (explanations_ != nullptr) [[unlikely]]
-    explanations_->note(call, plan.extent, buffers, planner_);
+    explanations_->note(plan, buffers, planner_);
   if (!std::exchange(plan.named, true)) bootstrap_->name(plan.hash(), plan.text());
   // Where ranks have called unlike each other, if only once and unnoticed, no later message must match. The number is in the word, so that
   // messages of two equal calls are not taken for each other.
@@ -102,6 +102,8 @@ Status Communicator::run(const Call& call, const void* input, void* output, Time
   if (!in_flight_.empty()) return wait(GYRE_TRY(start(call, input, output, limit)));
   const Buffers buffers{input, output, call.scalar};
   const Planned& plan = *GYRE_TRY(next_call(call, buffers));
+  if (explanations_ != nullptr) [[unlikely]]
+    explanations_->count(plan, buffers);
   collective_.bind(plan, identity(plan), buffers, limited(limit));
   return run(collective_);
 }
@@ -164,6 +166,8 @@ void Communicator::fail(const Error& error) {
 }
 
 Request Communicator::start(Operation next) {
+  if (explanations_ != nullptr && next.planned != nullptr) [[unlikely]]
+    explanations_->count(*next.planned, next.buffers);
   const std::lock_guard lock(in_flight_.mutex());
   in_flight_.add(std::move(next));
   in_flight_.move();  // so that peers need not wait until this rank looks again

@@ -17,7 +17,7 @@ std::string kind_in_words(Collective collective, int size_class, BufferKind kind
                      (uint64_t{2} << (size_class - 1)) - 1, where);
 }
 
-BufferKind kind_of(const Extent& extent, const Buffers& buffers) {
+BufferKind buffer_kind(const Extent& extent, const Buffers& buffers) {
   if (extent.input_bytes == 0 && extent.output_bytes == 0) return BufferKind::ordinary;
   const auto& heap = transport::SharedHeap::of_process();
   const bool all = (extent.input_bytes == 0 || heap.find(buffers.input, extent.input_bytes)) &&
@@ -27,17 +27,24 @@ BufferKind kind_of(const Extent& extent, const Buffers& buffers) {
 
 }  // namespace
 
-void Explanations::note(const Call& call, const Extent& extent, const Buffers& buffers, Planner& planner) {
-  const BufferKind buffer = kind_of(extent, buffers);
-  const auto algorithm = planner.algorithm(call, buffer);
-  if (!algorithm) return;  // the call itself says why
-  const Kind kind{call.collective, std::bit_width(call.count * size_of(call.type)), buffer};
-  const bool first = !used_.contains(kind);
-  ++used_[kind][*algorithm];
-  if (!first) return;
-  const auto us = planner.predicted_us(call, buffer);
-  log::write(log::Level::info, fmt::format("explain: {}: {} runs{}\n{}", std::apply(kind_in_words, kind), *algorithm,
-                                           us ? fmt::format(", predicted {:.2f} us", *us) : "", planner.explain(call, buffer)));
+Explanations::Kind Explanations::kind_of(const Planned& planned, const Buffers& buffers) {
+  const Call& call = planned.call;
+  return {call.collective, std::bit_width(call.count * size_of(call.type)), buffer_kind(planned.extent, buffers)};
+}
+
+void Explanations::note(const Planned& planned, const Buffers& buffers, Planner& planner) {
+  const Kind kind = kind_of(planned, buffers);
+  if (!used_.try_emplace(kind).second) return;
+  const BufferKind buffer = std::get<BufferKind>(kind);
+  const auto us = planner.predicted_us(planned.call, buffer);
+  log::write(log::Level::info, fmt::format("explain: {}: {} runs{}\n{}", std::apply(kind_in_words, kind), planned.algorithm(buffer),
+                                           us ? fmt::format(", predicted {:.2f} us", *us) : "",
+                                           planner.explain(planned.call, buffer)));
+}
+
+void Explanations::count(const Planned& planned, const Buffers& buffers) {
+  const Kind kind = kind_of(planned, buffers);
+  ++used_[kind][std::string(planned.algorithm(std::get<BufferKind>(kind)))];
 }
 
 Explanations::~Explanations() {

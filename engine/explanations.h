@@ -16,12 +16,16 @@ class Explanations {
   Explanations& operator=(const Explanations&) = delete;
   ~Explanations();  ///< says what was used
 
-  /// Of a call that is about to be made with these buffers, of which the others' are taken to be of the kind.
-  void note(const Call&, const Extent&, const Buffers&, Planner&);
+  /// Explains the first of its kind of a call that is about to be made, or captured, with these buffers; the others' are taken to be of the
+  /// kind, too.
+  void note(const Planned&, const Buffers&, Planner&);
+  /// It runs; one that was captured does at each replay.
+  void count(const Planned&, const Buffers&);
 
  private:
   /// Of size class n are calls whose blocks have 2^(n-1) to 2^n - 1 bytes; of 0 those of none.
   using Kind = std::tuple<Collective, int, BufferKind>;
+  static Kind kind_of(const Planned&, const Buffers&);
   std::map<Kind, std::map<std::string, uint64_t>> used_;  // by algorithm
 };
 

@@ -18,6 +18,11 @@ std::string_view family_of(const DirectForm& form) { return form.schedule->stage
 
 }  // namespace
 
+std::string_view Planned::algorithm(BufferKind kind) const {
+  const DirectForm* const directly = form(kind);
+  return directly != nullptr ? family_of(*directly) : std::string_view(messages->schedule().family);
+}
+
 void Planner::say_instead(const Call& call, const Choice& choice) {
   if (choice.instead.empty()) return;
   std::string said =
@@ -113,11 +118,7 @@ Result<const Plan*> Planner::plan(const Call& call) {
   return found->messages.get();
 }
 
-Result<std::string> Planner::algorithm(const Call& call, BufferKind kind) {
-  Planned* found = GYRE_TRY(planned(call));
-  if (const DirectForm* form = found->form(kind); form != nullptr) return std::string(family_of(*form));
-  return GYRE_TRY(plan(call))->schedule().family;
-}
+Result<std::string> Planner::algorithm(const Call& call, BufferKind kind) { return std::string(GYRE_TRY(planned(call))->algorithm(kind)); }
 
 void Planner::prefer(const Preference& preference) {
   circumstances_.algorithm = preference.algorithm;

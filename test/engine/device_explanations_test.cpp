@@ -4,6 +4,7 @@
 #include "test/catch.h"
 #include "test/engine/device_ranks.h"
 #include "test/engine/gpu_rows.h"
+#include "test/engine/graph_ranks.h"
 #include "test/kept_log.h"
 
 using namespace gyre;
@@ -36,4 +37,18 @@ TEST_CASE("each kind of call on a device is explained once, by one rank, and cou
     CHECK(log.count("explain: all_reduce, blocks of 8 to 15 bytes: ring ran 1 times") == 1);
     CHECK(log.count("explain:") == 4);
   }
+}
+
+TEST_CASE("a graph's replays are counted, and its capture is not", "[graph]") {
+  const test::KeptLog log(log::Level::error);
+  CHECK(test::run_device_ranks(2, {"GYRE_TRANSPORT=loopback", "GYRE_ALGORITHM=ring", "GYRE_EXPLAIN=1"}, [](DeviceRank& on) -> std::string {
+          test::DeviceArray<int64_t> data(on, std::vector<int64_t>(1000, 1));
+          const auto graph = test::capture(on.stream, [&] { return test::sum(on, data); });
+          if (!graph) return graph.error().what;
+          for (int replay = 0; replay < 3; ++replay) (*graph)->launch(on.stream);
+          return data.all(8) ? "" : "a wrong sum";
+        }) == "");
+  CHECK(log.count("explain: all_reduce, blocks of 4096 to 8191 bytes: ring runs, predicted ") == 1);
+  CHECK(log.count("explain: all_reduce, blocks of 4096 to 8191 bytes: ring ran 3 times") == 1);
+  CHECK(log.count("explain:") == 2);
 }

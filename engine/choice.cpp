@@ -182,12 +182,12 @@ topo::Query query(const Circumstances& c, const Call& call) {
   return out;
 }
 
-std::string key(const Choice& choice) {
-  const char* along = choice.orders.empty()      ? ""
-                      : choice.orders.size() > 1 ? ", along channels over GPUs"
-                                                 : ", in the order of their places";
-  return fmt::format("{}: {}{}", choice.family, topo::text(choice.shape), along);
+std::string along(const std::vector<schedule::RankOrder>& orders) {
+  if (orders.size() > 1) return fmt::format(", along {} channels over GPUs", orders.size());
+  return orders.empty() ? "" : ", in the order of their places";
 }
+
+std::string key(const Choice& choice) { return fmt::format("{}: {}{}", choice.family, topo::text(choice.shape), along(choice.orders)); }
 
 void refuse(topo::Choice& from, const Circumstances& c, const Call& call, const Excluded& excluded) {
   for (topo::Candidate& candidate : from.candidates) {

@@ -27,6 +27,8 @@ struct Circumstances {
   size_t scratch_room = SIZE_MAX;  ///< what that leaves for scratch
   bool slots = true;               ///< topo::Query::slots
   schedule::RankPairs missing{};   ///< ranks that are not joined
+  /// Near the ranks' GPUs; for people only.
+  std::vector<std::string> ports{};
 };
 /// `channels`: as placed()'s. Error: a GYRE_GRID that is none for so many ranks, or GYRE_CONSTANTS that can't be read or lack this kind of
 /// machine.
@@ -46,6 +48,8 @@ struct Choice {
   std::vector<schedule::RankOrder> orders;  ///< the rank at each: on all channels, or on each its own; empty: its number
   std::string instead;                      ///< why it is not the algorithm that was named; empty: it is, or none was
 };
+/// ", along 2 channels over GPUs": how a schedule in these orders goes; empty: by the ranks' numbers.
+std::string along(const std::vector<schedule::RankOrder>&);
 /// "ring: all_reduce between 4 ranks": what is proven once.
 std::string key(const Choice&);
 /// What was found not to run, by key, and why.

@@ -37,8 +37,8 @@ void Explanations::note(const Planned& planned, const Buffers& buffers, Planner&
   if (!used_.try_emplace(kind).second) return;
   const BufferKind buffer = std::get<BufferKind>(kind);
   const auto us = planner.predicted_us(planned.call, buffer);
-  log::write(log::Level::info, fmt::format("explain: {}: {} runs{}\n{}", std::apply(kind_in_words, kind), planned.algorithm(buffer),
-                                           us ? fmt::format(", predicted {:.2f} us", *us) : "",
+  log::write(log::Level::info, fmt::format("explain: {}: {} runs{}{}\n{}", std::apply(kind_in_words, kind), planned.algorithm(buffer),
+                                           planner.way(planned, buffer), us ? fmt::format(", predicted {:.2f} us", *us) : "",
                                            planner.explain(planned.call, buffer)));
 }
 

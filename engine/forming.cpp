@@ -88,6 +88,7 @@ Result<std::unique_ptr<Communicator>> Communicator::form(std::unique_ptr<transpo
   auto reunion = GYRE_TRY(transport::Reunion::open(*bootstrap, facts[own].host));
   auto connections = GYRE_TRY(connect_ranks(*bootstrap, config, facts, gpus->ports));
   circumstances->missing = connections.missing;
+  circumstances->ports = gpus->ports;
   auto doorbell = GYRE_TRY(open_doorbell(*bootstrap, connections));
   const HostLoad load = host_load(facts, bootstrap->rank());
   auto board = GYRE_TRY(open_board(*bootstrap, connections, config, bounce_bytes(config, facts.size()), load.crowded));

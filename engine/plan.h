@@ -50,6 +50,7 @@ class Plan {
   const schedule::Schedule& schedule() const { return proven_->schedule; }
   const schedule::Proof& proof() const { return proven_->proof; }
   const topo::Shape& shape() const { return proven_->shape; }
+  const std::vector<schedule::RankOrder>& orders() const { return proven_->orders; }
   const Call& call() const { return call_; }
   uint32_t slices() const { return cut_.slices; }  ///< per round
   uint32_t rounds() const { return cut_.rounds; }

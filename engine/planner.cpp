@@ -182,4 +182,12 @@ std::string Planner::explain(const Call& call, BufferKind kind) {
   return topo::explain(asked, choice, found ? direct_candidates(**found, kind) : std::vector<topo::DirectCandidate>());
 }
 
+std::string Planner::way(const Planned& planned, BufferKind kind) const {
+  if (planned.form(kind) != nullptr) return {};
+  std::string words = along(planned.messages->orders());
+  const auto& ports = circumstances_.ports;
+  if (!words.empty() && !ports.empty()) words += fmt::format(" (ports near these: {})", fmt::join(ports, ", "));
+  return words;
+}
+
 }  // namespace gyre::engine

@@ -74,6 +74,8 @@ class Planner {
   Result<std::string> algorithm(const Call&, BufferKind);
   Result<double> predicted_us(const Call&, BufferKind);
   std::string explain(const Call&, BufferKind);
+  /// By which way its messages go, for people; empty: there are none, or by the ranks' numbers.
+  std::string way(const Planned&, BufferKind) const;
 
  private:
   Result<std::shared_ptr<const Proven>> proven(const Choice&);

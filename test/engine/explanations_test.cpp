@@ -8,6 +8,7 @@
 
 #include "engine/communicator.h"
 #include "test/catch.h"
+#include "test/engine/gpu_rows.h"
 #include "test/folder.h"
 #include "test/kept_log.h"
 #include "test/ranks.h"
@@ -95,4 +96,23 @@ TEST_CASE("an algorithm whose scratch does not fit is refused in the table, with
                : table;
   });
   CHECK(test::first_wrong(words) == "");
+}
+
+TEST_CASE("by which channels over GPUs a schedule goes is said with what runs") {
+  const auto run = [](const char* channels) {
+    const auto config = test::all_configured({"GYRE_TRANSPORT=loopback", "GYRE_ALGORITHM=ring", "GYRE_EXPLAIN=1", channels});
+    return test::first_wrong(test::run_ranks(5, config, [](Communicator& all) -> std::string {
+      const auto made = all.split(0, all.rank(), nullptr, test::row_of_circle(all.rank(), 5, 2));
+      return made ? three_calls(**made) : made.error().what;
+    }));
+  };
+  const test::KeptLog log(log::Level::error);
+  CHECK(run("GYRE_CHANNELS=2") == "");
+  CHECK(log.count(
+            ": ring runs, along 2 channels over GPUs (ports near these: mlx5_0:1, mlx5_1:1, mlx5_2:1, mlx5_3:1, mlx5_4:1), predicted ") ==
+        2);
+  CHECK(run("GYRE_CHANNELS=1") == "");
+  CHECK(log.count(
+            ": ring runs, in the order of their places (ports near these: mlx5_0:1, mlx5_1:1, mlx5_2:1, mlx5_3:1, mlx5_4:1), predicted ") ==
+        2);
 }

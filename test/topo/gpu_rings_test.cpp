@@ -17,14 +17,13 @@ using test::FakeMachine;
 namespace {
 
 /// The rows of all GPUs of a machine, by address.
-std::vector<GpuRow> rows_of(const FakeMachine& machine, const std::vector<DriverGpu>& driver = {}) {
-  const auto topology = *discover(machine.root(), driver);
+std::vector<GpuRow> rows_of(const Topology& topology) {
   std::vector<GpuRow> rows;
   for (const int gpu : topology.all<Gpu>()) rows.push_back(*gpu_row(topology, topology.part(gpu).pci->address));
   return rows;
 }
 
-std::vector<GpuRow> dgx_rows(int nvlinks) {
+Topology dgx(int nvlinks) {
   const FakeMachine machine;
   test::make_dgx(machine);
   std::vector<DriverGpu> driver;
@@ -32,12 +31,13 @@ std::vector<GpuRow> dgx_rows(int nvlinks) {
     driver.push_back({*parse_pci_address("0000:" + std::to_string(10 * gpu + 13) + ":00.0"), {}});
     if (nvlinks > 0) driver.back().gpu.nvlinks = {{std::nullopt, pci_nvswitch, nvlinks}};
   }
-  return rows_of(machine, driver);
+  return *discover(machine.root(), driver);
 }
+std::vector<GpuRow> dgx_rows(int nvlinks) { return rows_of(dgx(nvlinks)); }
 
 /// Two sockets, on each two switches with two GPUs, and a port at the first; with an NVLink from each GPU to the one so many further, and
 /// back.
-std::vector<GpuRow> box_rows(size_t nvlink_to = 0) {
+Topology box(size_t nvlink_to = 0) {
   const FakeMachine machine;
   machine.x86();
   machine.numa(0, "0f"), machine.numa(1, "f0");
@@ -57,18 +57,20 @@ std::vector<GpuRow> box_rows(size_t nvlink_to = 0) {
   for (const char* bus : {"13", "14", "23", "24", "33", "34", "43", "44"})
     driver.push_back({*parse_pci_address("0000:" + std::string(bus) + ":00.0"), {}});
   for (size_t gpu = 0; nvlink_to != 0 && gpu < 8; ++gpu) driver[gpu].gpu.nvlinks = {{driver[(gpu + nvlink_to) % 8].address, pci_gpu, 1}};
-  return rows_of(machine, driver);
+  return *discover(machine.root(), driver);
 }
+std::vector<GpuRow> box_rows(size_t nvlink_to = 0) { return rows_of(box(nvlink_to)); }
 
 /// GPUs and an interface side by side, as clouds show them.
-std::vector<GpuRow> flat_rows() {
+Topology flat() {
   const FakeMachine machine;
   machine.x86();
   machine.numa(0, "ff");
   for (int i = 0; i < 4; ++i) machine.gpu("0000:00/0000:00:0" + std::to_string(4 + i) + ".0", 0);
   machine.interface(machine.pci("0000:00/0000:00:03.0", {"0x020000", "0x1d0f", 0, "", 0, 0}), "ens3", "100000");
-  return rows_of(machine);
+  return *discover(machine.root(), {});
 }
+std::vector<GpuRow> flat_rows() { return rows_of(flat()); }
 
 /// Ranks that are dealt to hosts in turn, and there to GPUs in the order given.
 std::vector<GpuRank> dealt(const std::vector<GpuRow>& rows, int hosts, const std::vector<size_t>& gpus) {
@@ -149,6 +151,26 @@ TEST_CASE("between hosts there is a ring for each port near a GPU, which leaves 
     for (const RankOrder& chain : found.orders.chains) {  // trees join GPUs of the same number, near ports of the same name
       for (size_t host = 1; host < static_cast<size_t>(hosts); ++host)
         CHECK(ranks[static_cast<size_t>(chain[8 * host])].gpu.gpu == ranks[static_cast<size_t>(chain[0])].gpu.gpu);
+    }
+  }
+}
+
+TEST_CASE("rings and chains are the channels that gyre-perf topo shows of the machine, on one host and on several") {
+  for (const Topology& machine : {dgx(0), dgx(18), box(), box(3), flat()}) {
+    for (const int hosts : {1, 2, 3}) {
+      std::vector<GpuRank> ranks;
+      for (const char* host : {"a", "b", "c"}) {
+        for (const GpuRow& row : rows_of(machine)) ranks.push_back({host, row});
+      }
+      const auto shown = *job_channels(equal_nodes(node_links(machine), hosts));
+      ranks.resize(shown[0].ring.size());
+      const auto found = *gpu_rings(ranks);
+      INFO(machine.all<Gpu>().size() << " GPUs, " << hosts << " hosts");
+      REQUIRE(found.orders.rings.size() == shown.size());
+      for (size_t channel = 0; channel < shown.size(); ++channel) {
+        CHECK(found.orders.rings[channel] == shown[channel].ring);
+        CHECK(found.orders.chains[channel] == shown[channel].chain);
+      }
     }
   }
 }

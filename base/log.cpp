@@ -16,7 +16,7 @@ std::atomic<Level> current_level{Level::warn};
 std::atomic<Sink> current_sink{nullptr};
 std::mutex prefix_mutex;
 std::string& prefix() {
-  static std::string text;
+  static auto& text = *new std::string;  // never destroyed: lines are written to the very end
   return text;
 }
 

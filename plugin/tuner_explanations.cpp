@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
+#include <set>
 #include <vector>
 
 #include "base/log.h"
@@ -49,7 +51,40 @@ std::string prices(const CostTable& table, uint64_t bytes) {
   return words.empty() ? "" : fmt::format("; NCCL's prices of {} bytes:{}", bytes, words);
 }
 
+struct Living {
+  std::mutex mutex;
+  std::set<TunerExplanations*> all;
+};
+Living& living();
+
+// Of communicators that nobody has ended, as torch's where destroy_process_group is not called. NCCL's logger may have ended before.
+void count_at_exit() {
+  Living& still = living();
+  const std::lock_guard lock(still.mutex);
+  if (!still.all.empty()) log::set_sink(nullptr);
+  for (TunerExplanations* one : still.all) one->count();
+}
+
+Living& living() {
+  static auto& one = *new Living;  // never destroyed
+  static const bool counts [[maybe_unused]] = std::atexit(count_at_exit) == 0;
+  return one;
+}
+
 }  // namespace
+
+TunerExplanations::TunerExplanations(std::string file) : file_(std::move(file)) {
+  const std::lock_guard lock(living().mutex);
+  living().all.insert(this);
+}
+
+TunerExplanations::~TunerExplanations() {
+  {
+    const std::lock_guard lock(living().mutex);
+    living().all.erase(this);
+  }
+  count();
+}
 
 std::string TunerExplanations::in_words(const TunerRule* rule, int entry, const CostTable& table) const {
   if (rule != nullptr) {

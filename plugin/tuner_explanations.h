@@ -1,6 +1,6 @@
 // GYRE_EXPLAIN for NCCL's choices: for every kind of call (collective and size class), and each choice in it, what NCCL could run and at
-// what it prices that, and why it is the choice; and at the communicator's end how often each was. Every rank says it, since a tuner is
-// not told which it is.
+// what it prices that, and why it is the choice; and at the communicator's end, or the process's, how often each was. Every rank says it,
+// since a tuner is not told which it is.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -16,10 +16,10 @@ namespace gyre::plugin {
 class TunerExplanations {
  public:
   /// `file`: GYRE_TUNER_FILE; empty: there is none.
-  explicit TunerExplanations(std::string file) : file_(std::move(file)) {}
+  explicit TunerExplanations(std::string file);
   TunerExplanations(const TunerExplanations&) = delete;
   TunerExplanations& operator=(const TunerExplanations&) = delete;
-  ~TunerExplanations() { count(); }
+  ~TunerExplanations();
 
   /// Of a call and what fits it, before its entry is made the cheapest; null: NCCL's own choice. Without prices the table is empty.
   void note(const TunerCall&, const CostTable&, const TunerRule*) noexcept;

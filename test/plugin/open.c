@@ -1,10 +1,13 @@
 /* Opens a net and tuner plugin as NCCL does, from C: every table is there, statically named, whole; it starts, lists its devices and ends,
- * in every version; and all of it again after dlclose. open PLUGIN.so */
+ * in every version; and all of it again after dlclose. First by a process that ends without ending its tuner. open PLUGIN.so */
+#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "plugin/abi/net_properties_layout.h"
 #include "plugin/abi/net_table_layout.h"
@@ -20,9 +23,12 @@
     }                                                                 \
   } while (0)
 
+static int logger_is_gone = 0;
+
 static void print_line(ncclDebugLogLevel level, unsigned long flags, const char* file, int line, const char* format, ...) {
   va_list arguments;
   (void)flags;
+  EXPECT(!logger_is_gone, "at the end of the process");
   printf("  %d %s:%d ", (int)level, file, line);
   va_start(arguments, format);
   vprintf(format, arguments);
@@ -149,8 +155,42 @@ static void open_tuners(void* library) {
   EXPECT(algorithm == NCCL_ALGO_UNDEF && protocol == NCCL_PROTO_UNDEF && channels == 0, "tuners 2 and 1 choose without rules");
 }
 
+/* As torch does without destroy_process_group. */
+static void leave_a_tuner(const char* plugin) {
+  setenv("GYRE_EXPLAIN", "1", 1);
+  void* library = dlopen(plugin, RTLD_NOW | RTLD_LOCAL);
+  EXPECT(library != NULL, "%s", dlerror());
+  void* context = NULL;
+  TUNER(6);
+  EXPECT(t->init(&context, 7, 8, 2, print_line, NULL, NULL) == ncclSuccess && context != NULL, "tuner 6");
+  TUNE(6, 0, &channels);
+  TUNE(6, 0, &channels);
+  logger_is_gone = 1;
+  exit(0);
+}
+
+static void what_was_used_is_said_at_exit(const char* plugin) {
+  int ends[2], status = 1;
+  char said[4096] = "";
+  EXPECT(pipe(ends) == 0, "no pipe");
+  const pid_t child = fork();
+  EXPECT(child >= 0, "no process");
+  if (child == 0) {
+    dup2(ends[1], STDERR_FILENO);
+    leave_a_tuner(plugin);
+  }
+  close(ends[1]);
+  size_t length = 0;
+  for (ssize_t more; (more = read(ends[0], said + length, sizeof said - 1 - length)) > 0;) length += (size_t)more;
+  close(ends[0]);
+  EXPECT(waitpid(child, &status, 0) == child && status == 0, "status %d: %s", status, said);
+  const char* line = "explain: all_reduce, 1024 to 2047 bytes: tree/ll128, NCCL's own choice 2 times\n";
+  EXPECT(strstr(said, line) != NULL, "said \"%s\"", said);
+}
+
 int main(int argc, char** argv) {
   EXPECT(argc == 2, "usage: %s PLUGIN.so", argv[0]);
+  what_was_used_is_said_at_exit(argv[1]);
   for (int round = 1; round <= 3; ++round) {
     void* library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
     EXPECT(library != NULL, "%s", dlerror());

@@ -40,6 +40,12 @@ def every_table_chooses_by_the_rules():
         check(found["reduce", 8] == ("ring/ll128", "NCCL's") and found["reduce", 131072] == ("NCCL's own", "NCCL's"), process.story())
 
 
+def by_its_own_name_it_is_there_too():
+    link = os.path.join(BUILD, "plugin", "libnccl-tuner-gyre.so")  # NCCL_TUNER_PLUGIN=gyre
+    found = tuner("--version", 6, "--ranks", 4, "--nodes", 2, "-b", "8", "-e", "8", plugin=link)
+    check(choices(found)["all_reduce", 8] == ("tree/ll", "NCCL's"), found.story())
+
+
 def predicted_choices_are_rules_as_they_are_written():
     with tempfile.NamedTemporaryFile("r", suffix=".csv") as file:
         shown = run("crossovers", "--nodes", 2, "--rules", file.name).passed()
@@ -163,7 +169,7 @@ def what_cannot_be_asked_is_said_in_one_line():
     check(process.failed() and "init: nccl" in process.err and "wood" in process.err, process.story())
 
 
-subjects([every_table_chooses_by_the_rules, predicted_choices_are_rules_as_they_are_written,
+subjects([every_table_chooses_by_the_rules, by_its_own_name_it_is_there_too, predicted_choices_are_rules_as_they_are_written,
           a_profiles_choices_change_at_its_thresholds_and_nowhere_else, a_profile_keeps_what_else_it_has,
           a_profile_of_tune_alone_leaves_all_to_nccl, what_is_no_profile_is_left_as_it_is,
           a_profile_of_another_version_is_refused_with_the_reason, rules_for_others_are_not_this_communicators,

@@ -113,11 +113,25 @@ ordered_json listed(const Thresholds& thresholds) {
   return choices;
 }
 
-Status put_into_profile(const TuneNcclCommand& command, Collective collective, const ordered_json& choices, const NcclTimes& times) {
+/// Medians by size, for people: {"1024": {"nccl": 12, "tree/ll": 8}}.
+ordered_json medians_of(const std::vector<SizeChoice>& sizes) {
+  ordered_json all = ordered_json::object();
+  for (const SizeChoice& size : sizes) {
+    ordered_json& us = all[std::to_string(size.bytes)];
+    us[std::string(nccls_own)] = size.own_us;
+    if (!size.best.empty()) us[size.best] = size.best_us;
+    if (size.gyre_us > 0) us[std::string(gyre_beside)] = size.gyre_us;
+  }
+  return all;
+}
+
+Status put_into_profile(const TuneNcclCommand& command, Collective collective, const std::vector<SizeChoice>& sizes,
+                        const ordered_json& choices, const NcclTimes& times) {
   const std::string machine = times.device.empty() ? processors_of_host().model : times.device;
   const std::string date = about_run("")["date"];
-  const ordered_json how{{"machine", machine}, {"nccl", times.version},           {"gyre", version},
-                         {"date", date},       {"command", command.command_line}, {"rounds", times.rounds}};
+  const ordered_json how{{"machine", machine},     {"nccl", times.version},           {"gyre", version},
+                         {"date", date},           {"command", command.command_line}, {"rounds", times.rounds},
+                         {"us", medians_of(sizes)}};
   return change_profile(command.profile, [&](ordered_json& profile) -> Status {
     ordered_json section = GYRE_TRY(nccl_section(profile, command.profile));
     if (section.is_null()) section = new_section(machine, date);
@@ -142,7 +156,7 @@ Status measure_choices(const TuneNcclCommand& command) {
   const std::vector<SizeChoice> sizes = choose_by_times(times.us);
   print_sizes(sizes);
   const ordered_json choices = listed(thresholds_of(sizes));
-  if (Status put = put_into_profile(command, collective, choices, times); !put) {
+  if (Status put = put_into_profile(command, collective, sizes, choices, times); !put) {
     fmt::print("#\n# \"choices\": {{\"{}\": {}}} would have been written\n", name(collective), choices.dump());
     return put;
   }

@@ -51,6 +51,14 @@ std::string prices(const CostTable& table, uint64_t bytes) {
   return words.empty() ? "" : fmt::format("; NCCL's prices of {} bytes:{}", bytes, words);
 }
 
+/// At the nearest size.
+std::string measured(const TunerRule* rule, uint64_t bytes) {
+  if (rule == nullptr || rule->measured.empty()) return "";
+  const auto far = [&](const TunerRule::Times& times) { return times.bytes > bytes ? times.bytes - bytes : bytes - times.bytes; };
+  const TunerRule::Times& nearest = *std::ranges::min_element(rule->measured, {}, far);
+  return fmt::format("; measured for it at {} bytes: {}", nearest.bytes, nearest.words);
+}
+
 struct Living {
   std::mutex mutex;
   std::set<TunerExplanations*> all;
@@ -102,8 +110,8 @@ void TunerExplanations::note(const TunerCall& call, const CostTable& table, cons
     Used& used = used_[{call.collective, size_class, rule, entry}];
     if (++used.calls != 1) return;
     used.choice = in_words(rule, entry, table);
-    log::write(log::Level::info,
-               fmt::format("explain: {}: {}{}", kind_in_words(call.collective, size_class), used.choice, prices(table, call.bytes)));
+    log::write(log::Level::info, fmt::format("explain: {}: {}{}{}", kind_in_words(call.collective, size_class), used.choice,
+                                             measured(rule, call.bytes), prices(table, call.bytes)));
   } catch (...) {  // a collective ends on any failure of its tuner
     return;
   }

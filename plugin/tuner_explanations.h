@@ -1,6 +1,6 @@
 // GYRE_EXPLAIN for NCCL's choices: for every kind of call (collective and size class), and each choice in it, what NCCL could run and at
-// what it prices that, and why it is the choice; and at the communicator's end, or the process's, how often each was. Every rank says it,
-// since a tuner is not told which it is.
+// what it prices that, why it is the choice, and what that took when it was measured for the file; and at the communicator's end, or the
+// process's, how often each was. Every rank says it, since a tuner is not told which it is.
 #pragma once
 #include <cstdint>
 #include <map>

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <limits>
 #include <map>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "base/text.h"
@@ -95,6 +97,32 @@ Status check_measured(const JsonObject& job, const JsonObject& choices) {
   return {};
 }
 
+/// The medians among that, by bytes: {"1024": {"nccl": 12, "tree/ll": 8}}. What is not so is passed over.
+std::vector<TunerRule::Times> medians(const JsonObject& job, const std::string& collective) {
+  const nlohmann::json::json_pointer place("/measured/" + collective + "/us");
+  if (!job.value().contains(place) || !job.value()[place].is_object()) return {};
+  std::vector<TunerRule::Times> all;
+  for (const auto& [size, times] : job.value()[place].items()) {
+    uint64_t bytes = 0;
+    const auto read = std::from_chars(size.data(), size.data() + size.size(), bytes);
+    if (read.ec != std::errc() || read.ptr != size.data() + size.size() || !times.is_object()) continue;
+    std::multimap<double, std::string> fastest;
+    for (const auto& [choice, us] : times.items())
+      if (us.is_number()) fastest.emplace(us.get<double>(), choice == tuner_nccls_own ? "NCCL's own choice" : choice);
+    std::string words;
+    for (const auto& [us, choice] : fastest) words += fmt::format("{}{} {:.1f} us", words.empty() ? "" : ", ", choice, us);
+    if (!words.empty()) all.push_back({bytes, std::move(words)});
+  }
+  return all;
+}
+
+void add_medians(std::span<TunerRule> rules, const std::vector<TunerRule::Times>& medians) {
+  for (TunerRule& rule : rules) {
+    for (const TunerRule::Times& at : medians)
+      if (rule.least_bytes <= at.bytes && at.bytes <= rule.most_bytes) rule.measured.push_back(at);
+  }
+}
+
 Status add_job(const JsonObject& job, TunerRule rule, std::vector<TunerRule>& rules) {
   const JsonObject choices = GYRE_TRY(job.object("choices"));
   GYRE_TRY(check_measured(job, choices));
@@ -102,7 +130,9 @@ Status add_job(const JsonObject& job, TunerRule rule, std::vector<TunerRule>& ru
   const size_t before = rules.size();
   for (const auto& [collective, ignored] : choices.value().items()) {
     rule.collective = *number_of(tuner_collectives, collective);
+    const size_t first = rules.size();
     GYRE_TRY(add_choices(choices, collective, rule, rules));
+    add_medians(std::span(rules).subspan(first), medians(job, collective));
   }
   if (choices.value().empty() || rules.size() != before) return {};
   rule.algorithm = rule.protocol = TunerRule::nccls_own;

@@ -28,6 +28,13 @@ struct TunerRule {
   int64_t ranks_per_node = any;  ///< as many on each
   bool gyre_beside = false;      ///< gyre runs such calls, where it is beside NCCL; `algorithm` is what NCCL runs where it is not
 
+  /// What calls of so many bytes took when the file was made, in words; for people only.
+  struct Times {
+    uint64_t bytes;
+    std::string words;
+  };
+  std::vector<Times> measured{};
+
   bool has_algorithm() const { return algorithm != nccls_own; }
 };
 

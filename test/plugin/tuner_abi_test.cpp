@@ -134,6 +134,24 @@ TEST_CASE("what is chosen of each kind of call is explained once, and counted at
                    });
 }
 
+TEST_CASE("what was measured for a choice is told from NCCL's prices") {
+  const Rim rim;
+  const WrittenRules file(R"({"nccl":{"machine":"m","version":")" + std::string(version) + R"(","date":"","origin":"","jobs":[
+    {"ranks_per_node":4,"nodes":2,"choices":{"reduce":[[0,"ring/ll"]]},
+     "measured":{"reduce":{"us":{"8":{"ring/ll":4.5,"nccl":9},"65536":{"ring/ll":40,"nccl":50}}}}}]}})");
+  const Explained explained;
+  void* context = rim.stale;
+  REQUIRE(ncclTunerPlugin_v6.init(&context, 1, 8, 2, keep_line, nullptr, nullptr) == ncclSuccess);
+  TunerAnswer answer;
+  std::ranges::fill(answer.costs, NCCL_ALGO_PROTO_IGNORE);
+  answer.cost(NCCL_ALGO_RING, NCCL_PROTO_LL) = 6;
+  CHECK(ncclTunerPlugin_v6.getCollInfo(context, ncclFuncReduce, 1000, 1, answer.table(), 7, 3, 0, &answer.channels) == ncclSuccess);
+  const std::string measured = "measured for it at 8 bytes: ring/ll 4.5 us, NCCL's own choice 9.0 us";
+  CHECK(logged().back().text == "NET/gyre: explain: reduce, 512 to 1023 bytes: ring/ll, by " + file.path + "; " + measured +
+                                    "; NCCL's prices of 1000 bytes: ring/ll 6.0 us");
+  CHECK(ncclTunerPlugin_v6.finalize(context) == ncclSuccess);
+}
+
 TEST_CASE("every version of the tuner chooses by the same rules, as far as it is told") {
   const Rim rim;
   const WrittenRules file(tree_then_ring);

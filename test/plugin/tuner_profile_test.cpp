@@ -131,8 +131,20 @@ TEST_CASE("how choices were measured is for people, and of choices only") {
   };
   CHECK(measured("{}").empty());
   CHECK(measured(R"({"reduce":{"command":"mpirun","anything":[7]}})").empty());
+  for (const char* odd : {"7", "[]", R"({"x":{"nccl":1}})", R"({"8":3})", R"({"8":{"nccl":"1"}})", R"({"-8":{}})"})
+    CHECK(measured(fmt::format(R"({{"reduce":{{"us":{}}}}})", odd)).empty());
   CHECK(measured("7") == "profile.json: nccl.jobs[0].measured = 7: must be an object");
   CHECK(measured(R"({"reduce":{},"broadcast":{}})") == "profile.json: nccl.jobs[0].measured.broadcast = {}: has no choices");
+}
+
+TEST_CASE("a choice has the times that were measured at its sizes, the least first") {
+  const auto rules = rules_in(R"({"ranks_per_node":8,"nodes":2,"choices":{"all_reduce":[[0,"tree/ll"],[512,"nccl"],[4096,"ring/ll"]]},
+    "measured":{"all_reduce":{"us":{"1024":{"nccl":3},"256":{"nccl":12,"tree/ll":8.04,"gyre":9},"4096":{"nccl":"9"}}}}})");
+  REQUIRE(rules.size() == 2);
+  REQUIRE(rules[0].measured.size() == 1);
+  CHECK(rules[0].measured[0].bytes == 256);
+  CHECK(rules[0].measured[0].words == "tree/ll 8.0 us, gyre 9.0 us, NCCL's own choice 12.0 us");
+  CHECK(rules[1].measured.empty());
 }
 
 TEST_CASE("each collective of a profile's is NCCL's of that name") {

@@ -111,6 +111,7 @@ def what_is_faster_is_what_the_tuner_chooses():
     check(job["choices"] == {"all_reduce": THRESHOLDS}, f"{job}")
     how = job["measured"]["all_reduce"]
     check(how["machine"] == "NVIDIA Abacus" and how["nccl"] == "2.28.9+cuda13.0" and how["rounds"] == 2, f"{how}")
+    check(how["us"]["1024"] == {"nccl": 12, "tree/ll": 8} and how["us"]["1048576"]["nvls/simple"] == 150, f"{how}")
     check(how["gyre"] and re.fullmatch(r"\d{4}-\d\d-\d\dT.*Z", how["date"]) and played.program in how["command"], f"{how}")
     for size, choice in ((4, "tree/ll"), (8191, "tree/ll"), (8192, "NCCL's own"), (262143, "NCCL's own"), (262144, "nvls/simple"), (1048577, "NCCL's own")):
         check(chosen(played.profile, size) == choice, f"{size} bytes: not {choice}")

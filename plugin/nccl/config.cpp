@@ -82,7 +82,7 @@ Status check(const ncclConfig_t& config) {
 }  // namespace
 
 Result<Settings> settings(const ncclConfig_t* given, Settings otherwise) {
-  Settings made = otherwise;
+  Settings made = given == nullptr ? otherwise : Settings();
   if (given != nullptr) {
     const ncclConfig_t config = GYRE_TRY(read(given));
     GYRE_TRY(check(config));

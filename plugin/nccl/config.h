@@ -10,7 +10,7 @@ struct Settings {
   bool blocking = true;
 };
 
-/// Null, and what a config leaves open: as `otherwise` says. NCCL_COMM_BLOCKING=0 or 1 overrides. Errors name the field.
+/// Null: as `otherwise` says. What a config leaves open is as by default. NCCL_COMM_BLOCKING=0 or 1 overrides. Errors name the field.
 Result<Settings> settings(const ncclConfig_t*, Settings otherwise = {});
 
 }  // namespace gyre::plugin::nccl

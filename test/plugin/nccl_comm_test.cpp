@@ -142,3 +142,18 @@ TEST_CASE("nccl: communicators are split by color and key, and all of them work"
           return count == 2 && own == (rank < 2 ? 1 : 0) && sum == 2 + 2 * (rank % 2) ? "" : fmt::format("{} of {}, {}", own, count, sum);
         }) == "");
 }
+
+TEST_CASE("nccl: a part blocks as its parent does without a config, and by default where its own leaves that open") {
+  ncclConfig_t config = nccl_config(), open = nccl_config();
+  config.blocking = 0;
+  ncclConfig_t* const given = GENERATE_COPY(static_cast<ncclConfig_t*>(nullptr), &open);
+  ncclComm_t comm = nullptr, part = nullptr;
+  REQUIRE(init_with(config, comm) == ncclInProgress);
+  REQUIRE(settled(comm) == ncclSuccess);
+  REQUIRE(ncclCommSplit(comm, 0, 0, &part, given) == ncclInProgress);
+  REQUIRE(settled(comm) == ncclSuccess);
+  int one = 1;
+  CHECK(ncclAllReduce(&one, &one, 1, ncclInt32, ncclSum, part, nullptr) == (given == nullptr ? ncclInProgress : ncclSuccess));
+  CHECK(settled(part) == ncclSuccess);
+  for (ncclComm_t made : {part, comm}) CHECK(ncclCommDestroy(made) == ncclSuccess);
+}

@@ -67,7 +67,10 @@ Result<ncclResult_t> launch(const std::vector<Work>& work, bool at_once = false)
   return ncclInProgress;
 }
 
-bool is_nothing(const Operation& operation) { return operation.call && operation.call->count == 0; }
+/// A collective that this rank need not tell the others of: on GPUs, as in NCCL, each passes over what has no elements.
+bool is_nothing(const Operation& operation) {
+  return operation.call && operation.call->count == 0 && (operation.captured || operation.comm->on_gpu() != nullptr);
+}
 
 // What is captured is run later, by the GPU's own doing.
 Status refuse_capture(const Operation& operation) {
@@ -98,7 +101,7 @@ Status make_ready(Operation& operation) {
 
 Result<ncclResult_t> launch_operations(std::vector<Operation> operations) {
   for (Operation& operation : operations) operation.captured = GYRE_TRY(cuda::captures(operation.stream, operation.context));
-  std::erase_if(operations, [](const Operation& operation) { return operation.captured && is_nothing(operation); });
+  std::erase_if(operations, is_nothing);
   if (operations.empty()) return ncclSuccess;
   for (Operation& operation : operations) GYRE_TRY(make_ready(operation));
   // A capture may end as soon as this returns.

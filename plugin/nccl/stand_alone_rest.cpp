@@ -89,10 +89,26 @@ ncclResult_t ncclCommDeregister(const ncclComm_t comm, void* registered) noexcep
   });
 }
 
+// An NCCL that has no symmetric memory succeeds without a window, and programs that would like one go on.
+ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* memory, size_t bytes, ncclWindow_t* window, int) noexcept {
+  return guard("ncclCommWindowRegister", [&]() -> Status {
+    GYRE_TRY(find_made(comm));
+    if (memory == nullptr || window == nullptr || bytes == 0)
+      return Error{Code::invalid_argument, fmt::format("{} bytes at {}, window at {}", bytes, memory, fmt::ptr(window))};
+    *window = nullptr;
+    return {};
+  });
+}
+ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t window) noexcept {
+  return guard("ncclCommWindowDeregister", [&]() -> Status {
+    GYRE_TRY(find(comm));
+    if (window != nullptr) return Error{Code::invalid_argument, fmt::format("there is no window {}", fmt::ptr(window))};
+    return {};
+  });
+}
+
 #define GYRE_NOT_DONE(name, ...) \
   ncclResult_t name(__VA_ARGS__) noexcept { return not_done(#name); }
-GYRE_NOT_DONE(ncclCommWindowRegister, ncclComm_t, void*, size_t, ncclWindow_t*, int)
-GYRE_NOT_DONE(ncclCommWindowDeregister, ncclComm_t, ncclWindow_t)
 GYRE_NOT_DONE(ncclWinGetUserPtr, ncclComm_t, ncclWindow_t, void**)
 GYRE_NOT_DONE(ncclCommSuspend, ncclComm_t, int)
 GYRE_NOT_DONE(ncclCommResume, ncclComm_t)

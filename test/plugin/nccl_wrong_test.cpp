@@ -1,4 +1,5 @@
 // Wrong calls of NCCL's interface: each is an error that says why, and harms nothing.
+#include <array>
 #include <cstdint>
 #include <string_view>
 
@@ -94,14 +95,33 @@ TEST_CASE("nccl: after finalize there are no more calls") {
 
 TEST_CASE("nccl: what gyre alone does not do says so") {
   Alone alone;
-  ncclWindow_t window = nullptr;
   uint64_t value = 0;
-  CHECK(ncclCommWindowRegister(alone.comm, &value, 8, &window, 0) == ncclInvalidUsage);
-  CHECK(last_says("ncclCommWindowRegister"));
   CHECK(ncclCommSuspend(alone.comm, 1) == ncclInvalidUsage);
+  CHECK(last_says("ncclCommSuspend"));
   CHECK(ncclCommMemStats(alone.comm, ncclStatGpuMemTotal, &value) == ncclInvalidUsage);
   CHECK(pncclCommResume(alone.comm) == ncclInvalidUsage);
   CHECK(ncclSignal(0, 0, 0, 0, alone.comm, nullptr) == ncclInvalidUsage);
+}
+
+TEST_CASE("nccl: memory is registered without a window, as by an NCCL that has none") {
+  Alone alone;
+  std::array<char, 64> memory{};
+  void* const none = memory.data();
+  auto* const wrong = static_cast<ncclWindow_t>(none);
+  for (const int flags : {0, int{NCCL_WIN_COLL_SYMMETRIC}}) {
+    ncclWindow_t window = wrong;
+    CHECK(ncclCommWindowRegister(alone.comm, memory.data(), memory.size(), &window, flags) == ncclSuccess);
+    CHECK(window == nullptr);
+  }
+  ncclWindow_t window = wrong;
+  CHECK(ncclCommWindowRegister(nullptr, memory.data(), memory.size(), &window, 0) == ncclInvalidArgument);
+  CHECK(ncclCommWindowRegister(alone.comm, nullptr, memory.size(), &window, 0) == ncclInvalidArgument);
+  CHECK(ncclCommWindowRegister(alone.comm, memory.data(), 0, &window, 0) == ncclInvalidArgument);
+  CHECK(ncclCommWindowRegister(alone.comm, memory.data(), memory.size(), nullptr, 0) == ncclInvalidArgument);
+  CHECK(ncclCommWindowDeregister(alone.comm, nullptr) == ncclSuccess);
+  CHECK(ncclCommWindowDeregister(nullptr, nullptr) == ncclInvalidArgument);
+  CHECK(ncclCommWindowDeregister(alone.comm, wrong) == ncclInvalidArgument);
+  CHECK(last_says("window"));
 }
 
 TEST_CASE("nccl: every result has words") {

@@ -185,7 +185,9 @@ Status copy(void* to, const void* from, size_t bytes, cudaStream_t stream, Conte
   return result == success ? Status() : Error{Code::cuda, fmt::format("cuMemcpyAsync of {} bytes: CUDA's error {}", bytes, result)};
 }
 
+// cuMemAlloc refuses to allocate nothing.
 Result<void*> allocate(size_t bytes) {
+  if (bytes == 0) return static_cast<void*>(nullptr);
   const Driver* cuda = driver.load(std::memory_order_acquire);
   uintptr_t memory = 0;
   const int result = cuda == nullptr ? -1 : cuda->allocate(&memory, bytes);

@@ -32,7 +32,7 @@ Result<Context> context_of(int device);
 Result<bool> captures(cudaStream_t, Context);
 /// Copies between any memory of a GPU's and of the host's, after what the stream has been given so far, and waits for that.
 Status copy(void* to, const void* from, size_t bytes, cudaStream_t, Context);
-/// Of the thread's device.
+/// Of the thread's device; null where there are no bytes, as of cudaMalloc.
 Result<void*> allocate(size_t bytes);
 Status release(void*);
 

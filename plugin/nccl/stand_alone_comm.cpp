@@ -196,6 +196,7 @@ ncclResult_t ncclCommShrink(ncclComm_t comm, int* without, int count, ncclComm_t
 
 // On host memory nothing is under way after a call that has succeeded.
 ncclResult_t ncclCommFinalize(ncclComm_t comm) noexcept {
+  if (comm == nullptr) return ncclSuccess;
   return guard("ncclCommFinalize", [&]() -> Status {
     const Shared ended = GYRE_TRY(find_made(comm));
     if (std::exchange(ended->finalized, true)) return Error{Code::invalid_argument, "the communicator was finalized before"};

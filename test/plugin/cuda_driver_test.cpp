@@ -102,3 +102,10 @@ TEST_CASE("cuda driver: a copy leaves the thread in its context") {
     CHECK(state.current == 0);
   }
 }
+
+TEST_CASE("cuda driver: no bytes are no memory, and no error, as of cudaMalloc") {
+  driver_from(0);
+  const auto nothing = cuda::allocate(0);
+  CHECK((nothing && *nothing == nullptr));
+  CHECK_FALSE(cuda::allocate(1));  // the fake one has none
+}

@@ -36,11 +36,12 @@ TEST_CASE("nccl: a handle that is none is an error everywhere") {
     CHECK(ncclCommCount(comm, &data) == ncclInvalidArgument);
     CHECK(ncclCommGetAsyncError(comm, &state) == ncclInvalidArgument);
     CHECK(ncclCommSplit(comm, 0, 0, &made, nullptr) == ncclInvalidArgument);
-    CHECK(ncclCommFinalize(comm) == ncclInvalidArgument);
     CHECK(ncclRedOpCreatePreMulSum(&op, &data, ncclInt32, ncclScalarHostImmediate, comm) == ncclInvalidArgument);
   }
+  CHECK(ncclCommFinalize(gone) == ncclInvalidArgument);
   CHECK(ncclCommDestroy(gone) == ncclInvalidArgument);
   CHECK(ncclCommAbort(gone) == ncclInvalidArgument);
+  CHECK(ncclCommFinalize(nullptr) == ncclSuccess);
   CHECK(ncclCommDestroy(nullptr) == ncclSuccess);
   CHECK(ncclCommAbort(nullptr) == ncclSuccess);
 }

@@ -195,9 +195,12 @@ std::vector<ncclResult_t> run_chains(const std::vector<Chain>& chains) {
   return results;
 }
 
+// A communicator's call ends once, since the next that ends may be another thread's.
 template <class Work>
 ncclResult_t give_up(const std::vector<Work>& work, ncclResult_t result) noexcept {
-  for (const Work& one : work) one.comm->end_call(result);
+  for (auto one = work.begin(); one != work.end(); ++one) {
+    if (std::none_of(work.begin(), one, [&](const Work& before) { return before.comm == one->comm; })) one->comm->end_call(result);
+  }
   return result;
 }
 

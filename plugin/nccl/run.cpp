@@ -13,7 +13,8 @@ namespace {
 /// Memory of the host in place of a GPU's, of a send or a receive.
 struct Bounce {
   const Operation* operation;
-  std::unique_ptr<std::byte[]> memory;
+  size_t transfer;  // of its part
+  std::unique_ptr<std::byte[]> memory{};
 
   size_t bytes() const { return operation->transfer.count * size_of(operation->transfer.type); }
   bool sends() const { return operation->transfer.kind == engine::Transfer::Kind::send; }
@@ -46,13 +47,18 @@ std::vector<Part> by_comm(const std::vector<Operation>& operations) {
       part->collectives.push_back(&operation);
       continue;
     }
+    if (operation.on_gpu) part->bounces.push_back({&operation, part->transfers.size()});
     part->transfers.push_back(operation.transfer);
-    if (!operation.on_gpu) continue;
-    const size_t bytes = operation.transfer.count * size_of(operation.transfer.type);
-    part->bounces.push_back({&operation, std::make_unique_for_overwrite<std::byte[]>(bytes)});
-    part->transfers.back().data = part->bounces.back().memory.get();
   }
   return parts;
+}
+
+// Of what was not refused: before that a message may be of any size.
+void make_bounces(Part& part) {
+  for (Bounce& bounce : part.bounces) {
+    bounce.memory = std::make_unique_for_overwrite<std::byte[]>(bounce.bytes());
+    part.transfers[bounce.transfer].data = bounce.memory.get();
+  }
 }
 
 engine::Call call_of(const Operation& operation) {
@@ -148,6 +154,7 @@ bool refuse(std::vector<Part>& parts) {
 std::vector<Part> parts_run(const std::vector<Operation>& operations) {
   std::vector<Part> parts = by_comm(operations);
   if (refuse(parts)) return parts;
+  std::for_each(parts.begin(), parts.end(), make_bounces);
   if (parts.size() == 1 && parts[0].collectives.size() + (parts[0].transfers.empty() ? 0 : 1) == 1)
     parts[0].status = run_alone(parts[0]);
   else

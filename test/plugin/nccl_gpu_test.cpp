@@ -293,6 +293,8 @@ TEST_CASE("nccl on a GPU: what can't be is an error that says so") {
           NCCL_OK(ncclRedOpCreatePreMulSum(&op, on_gpu.data(), ncclFloat32, ncclScalarDevice, comm));
           NCCL_GIVES(ncclInvalidUsage, ncclAllReduce(host.data(), host.data(), elements, ncclFloat32, op, comm, stream));
           NCCL_OK(ncclRedOpDestroy(op, comm));
+          NCCL_GIVES(ncclInvalidArgument, ncclSend(on_gpu.data(), size_t{1} << 44, ncclFloat32, 0, comm, stream));
+          NCCL_GIVES(ncclInvalidArgument, ncclRecv(on_gpu.data(), size_t{1} << 44, ncclFloat32, 0, comm, stream));
           // Memory of the host is still reduced, when the call returns.
           NCCL_OK(ncclAllReduce(host.data(), host.data(), elements, ncclFloat32, ncclSum, comm, stream));
           return host[0] == 2 && host[elements - 1] == 2 ? "" : "a wrong sum of the host's";

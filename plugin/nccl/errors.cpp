@@ -45,7 +45,7 @@ void report(const char* slot, const char* what, const char* file, int line) noex
     const char* name = std::strrchr(file, '/');
     log::error("{}: {} ({}:{})", slot, what, name == nullptr ? file : name + 1, line);
   } catch (const std::exception&) {
-    return;  // no memory for the line: the caller still gets the code
+    nccl::last.store("no memory is left, not even to say for what", std::memory_order_release);  // the caller still gets the code
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/config.h"
 #include "base/log.h"
+#include "plugin/guard.h"
 #include "plugin/nccl/errors.h"
 #include "plugin/nccl/missing.h"
 #include "plugin/nccl/wrap.h"
@@ -50,12 +51,22 @@ constexpr Table own_table{NCCL_FUNCTIONS(GYRE_OWN)};
 #undef GYRE_OWN
 
 // A wrong option is not passed over: gyre's own functions say what is wrong with it.
-Table choose() {
+Table wanted() {
   const auto config = Config::from_environment();
   void* real = config && *config->nccl == "auto" ? real_library() : nullptr;
   if (config) start_log(*config);
   log::info("NCCL's calls are answered by {}", real != nullptr ? "NCCL" : "gyre alone");
   return real != nullptr ? wrap::wrapped_table(table_of(real), *config) : own_table;
+}
+
+// Once for all, also where that has failed: a communicator of one of both is none of the other's.
+Table choose() noexcept {
+  Table chosen = own_table;
+  guard("gyre alone answers NCCL's calls", [&]() -> Status {
+    chosen = wanted();
+    return {};
+  });
+  return chosen;
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <new>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -19,13 +20,14 @@ using namespace gyre::plugin::nccl;
 namespace {
 
 // By this program's own operator new, below.
+std::atomic<bool> none_left{false};
 std::atomic<size_t> refused_bytes{0};  // of these there are none; 0: there are
 
 }  // namespace
 
 // Not inlined: next to the library's, g++ would take them for a mismatched pair.
 [[gnu::noinline]] void* operator new(size_t bytes) {
-  void* memory = bytes != 0 && bytes == refused_bytes ? nullptr : std::malloc(bytes);
+  void* memory = none_left || (bytes != 0 && bytes == refused_bytes) ? nullptr : std::malloc(bytes);
   if (memory != nullptr) return memory;
   throw std::bad_alloc();
 }
@@ -36,6 +38,18 @@ std::atomic<size_t> refused_bytes{0};  // of these there are none; 0: there are
 [[gnu::noinline]] void operator delete(void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete[](void* memory) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
+
+// The first call of all.
+TEST_CASE("nccl: a program that has no memory for it goes on by gyre alone, and is told") {
+  int version = 0;
+  none_left = true;
+  const ncclResult_t result = ncclGetVersion(&version);
+  const char* const said = ncclGetLastError(nullptr);
+  none_left = false;
+  CHECK(result == ncclSuccess);
+  CHECK(version == 22809);
+  CHECK(std::string(said).find("no memory is left") != std::string::npos);
+}
 
 TEST_CASE("nccl: a group that there is no memory for ends its communicator's call once") {
   struct CountingGpu final : OnGpu {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <future>
 #include <memory>
+#include <span>
 #include <thread>
 
 #include "plugin/guard.h"
@@ -33,16 +34,25 @@ struct Part {
   std::vector<const Operation*> collectives;
   std::vector<engine::Transfer> transfers;
   std::vector<Bounce> bounces;
-  const char* name;  // of the first
+  std::vector<cudaStream_t> streams;  // of what it has on GPU memory, each once; without those that are captured
+  cuda::Context context;              // of these
+  const char* name;                   // of the first
   std::optional<engine::Request> last;
   Status status;
 };
+
+void note_stream(const Operation& operation, Part& part) {
+  part.context = operation.context;
+  if (std::find(part.streams.begin(), part.streams.end(), operation.stream) == part.streams.end()) part.streams.push_back(operation.stream);
+}
 
 std::vector<Part> by_comm(const std::vector<Operation>& operations) {
   std::vector<Part> parts;
   for (const Operation& operation : operations) {
     auto part = std::find_if(parts.begin(), parts.end(), [&](const Part& p) { return p.comm == operation.comm; });
-    if (part == parts.end()) part = parts.insert(parts.end(), Part{operation.comm, {}, {}, {}, operation.name, {}, {}});
+    if (part == parts.end())
+      part = parts.insert(parts.end(), Part{operation.comm, {}, {}, {}, {}, operation.context, operation.name, {}, {}});
+    if (operation.on_gpu && !operation.captured) note_stream(operation, *part);
     if (operation.call) {
       part->collectives.push_back(&operation);
       continue;
@@ -82,6 +92,27 @@ Status empty_bounces(const Part& part) {
     if (!bounce.sends()) GYRE_TRY(bounce.empty());
   }
   return {};
+}
+
+// What each of its streams is given from now on comes after what any of them has been given. By NCCL's guide a group is in the order of
+// each of its streams.
+Status join_streams(const Part& part) {
+  if (part.streams.size() < 2) return {};
+  cuda::Mark mark(part.context);
+  const cudaStream_t first = part.streams.front();
+  const std::span others(part.streams.begin() + 1, part.streams.end());
+  for (const cudaStream_t other : others) {
+    GYRE_TRY(mark.set(other));
+    GYRE_TRY(mark.before(first));
+  }
+  GYRE_TRY(mark.set(first));
+  for (const cudaStream_t other : others) GYRE_TRY(mark.before(other));
+  return {};
+}
+void join_all_streams(std::vector<Part>& parts) {
+  for (Part& part : parts) {
+    if (part.status) part.status = join_streams(part);
+  }
 }
 
 Status start(Part& part, const Operation& collective) {
@@ -155,10 +186,12 @@ std::vector<Part> parts_run(const std::vector<Operation>& operations) {
   std::vector<Part> parts = by_comm(operations);
   if (refuse(parts)) return parts;
   std::for_each(parts.begin(), parts.end(), make_bounces);
-  if (parts.size() == 1 && parts[0].collectives.size() + (parts[0].transfers.empty() ? 0 : 1) == 1)
-    parts[0].status = run_alone(parts[0]);
-  else
+  join_all_streams(parts);
+  if (parts.size() > 1 || parts[0].collectives.size() + (parts[0].transfers.empty() ? 0 : 1) > 1)
     run_together(parts);
+  else if (parts[0].status)
+    parts[0].status = run_alone(parts[0]);
+  join_all_streams(parts);
   return parts;
 }
 

@@ -2,7 +2,10 @@
 // there.
 #pragma once
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "plugin/abi/nccl.h"
@@ -56,6 +59,17 @@ class HostCudaArray {
  private:
   size_t size_;
   HostCudaMemory memory_;
+};
+
+/// Work of a stream's that is late, so long that who does not wait for it has gone on meanwhile.
+struct Late {
+  std::atomic<bool> overtaken{false}, done{false};
+
+  void wait() {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(200);
+    while (!overtaken && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+    done = true;
+  }
 };
 
 /// This process has such a GPU from now on, or none.

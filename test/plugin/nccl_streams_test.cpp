@@ -8,9 +8,24 @@
 
 using namespace gyre;
 using test::HostCudaStream;
+using test::Late;
 using test::run_nccl;
 using test::WithHostCuda;
 using namespace std::chrono_literals;
+
+namespace {
+
+constexpr size_t streamed_elements = 3000;
+
+struct StreamedInts : test::HostCudaArray<int> {
+  StreamedInts() : HostCudaArray(streamed_elements, 1) {}
+};
+
+ncclResult_t streamed_sum(StreamedInts& data, ncclComm_t comm, cudaStream_t stream) {
+  return ncclAllReduce(data.data(), data.data(), streamed_elements, ncclInt32, ncclSum, comm, stream);
+}
+
+}  // namespace
 
 TEST_CASE("nccl on a GPU: a call that has nothing to do waits for no stream") {
   const WithHostCuda gpu;
@@ -25,5 +40,83 @@ TEST_CASE("nccl on a GPU: a call that has nothing to do waits for no stream") {
           gate.set_value();
           NCCL_OK(called.get());
           return returned && stream.done() ? "" : "it waits";
+        }) == "");
+}
+
+TEST_CASE("nccl on a GPU: a group begins after what each of its streams was given") {
+  const WithHostCuda gpu;
+  Late late;
+  CHECK(run_nccl(2, [&](ncclComm_t comm, int rank) -> std::string {
+          bool in_order = true;
+          StreamedInts first_data, second_data;
+          HostCudaStream first, second;
+          if (rank == 0) {
+            second.add([&] { late.wait(); });
+            NCCL_OK(ncclGroupStart());
+            NCCL_OK(streamed_sum(first_data, comm, first));
+            NCCL_OK(streamed_sum(second_data, comm, second));
+            NCCL_OK(ncclGroupEnd());
+          } else {
+            NCCL_OK(streamed_sum(first_data, comm, first));
+            first.add([&] {
+              in_order = late.done;
+              late.overtaken = true;
+            });
+            NCCL_OK(streamed_sum(second_data, comm, first));
+          }
+          if (!first.done() || !second.done()) return "the streams do not end";
+          return in_order && first_data.all(2) && second_data.all(2) ? "" : "the first sum did not wait for the other's second stream";
+        }) == "");
+}
+
+TEST_CASE("nccl on a GPU: each stream of a group goes on after all of it") {
+  const WithHostCuda gpu;
+  Late late;
+  CHECK(run_nccl(2, [&](ncclComm_t comm, int rank) -> std::string {
+          bool in_order = true;
+          StreamedInts first_data, second_data;
+          HostCudaStream first, second;
+          if (rank == 0) {
+            NCCL_OK(ncclGroupStart());
+            NCCL_OK(streamed_sum(first_data, comm, first));
+            NCCL_OK(streamed_sum(second_data, comm, second));
+            NCCL_OK(ncclGroupEnd());
+            first.add([&] {
+              in_order = late.done;
+              late.overtaken = true;
+            });
+          } else {
+            NCCL_OK(streamed_sum(first_data, comm, first));
+            first.add([&] { late.wait(); });
+            NCCL_OK(streamed_sum(second_data, comm, first));
+          }
+          if (!first.done() || !second.done()) return "the streams do not end";
+          return in_order && first_data.all(2) && second_data.all(2) ? "" : "the first stream did not wait for all of the group";
+        }) == "");
+}
+
+TEST_CASE("nccl on a GPU: the stream of a receive goes on after the collectives of its group") {
+  const WithHostCuda gpu;
+  Late late;
+  CHECK(run_nccl(2, [&](ncclComm_t comm, int rank) -> std::string {
+          bool in_order = true;
+          StreamedInts sum, carried;
+          HostCudaStream first, second;
+          if (rank == 0) {
+            NCCL_OK(ncclGroupStart());
+            NCCL_OK(streamed_sum(sum, comm, first));
+            NCCL_OK(ncclRecv(carried.data(), streamed_elements, ncclInt32, 1, comm, second));
+            NCCL_OK(ncclGroupEnd());
+            second.add([&] {
+              in_order = late.done;
+              late.overtaken = true;
+            });
+          } else {
+            NCCL_OK(ncclSend(carried.data(), streamed_elements, ncclInt32, 0, comm, second));
+            first.add([&] { late.wait(); });
+            NCCL_OK(streamed_sum(sum, comm, first));
+          }
+          if (!first.done() || !second.done()) return "the streams do not end";
+          return in_order && sum.all(2) && carried.all(1) ? "" : "the second stream did not wait for the first's sum";
         }) == "");
 }

@@ -92,6 +92,27 @@ TEST_CASE("wrap on a GPU: of a group one communicator's collectives go to one en
         }) == "");
 }
 
+TEST_CASE("wrap on a GPU: a group that gyre runs is in the order of each of its streams") {
+  const BesideFake beside;
+  CHECK(run_nccl(2, [](ncclComm_t comm, int) -> std::string {
+          test::Late late;
+          bool in_order = false;
+          GpuFloats one(large, 1), two(large, 2);
+          HostCudaStream stream, other;
+          other.add([&] { late.wait(); });
+          NCCL_OK(ncclGroupStart());
+          NCCL_OK(sum(one.data(), large, comm, stream));
+          NCCL_OK(sum(two.data(), large, comm, other));
+          NCCL_OK(ncclGroupEnd());
+          stream.add([&] {
+            in_order = late.done;
+            late.overtaken = true;
+          });
+          if (!stream.done() || !other.done()) return "a stream does not end";
+          return in_order && one.all(2) && two.all(4) ? "" : "the one stream did not wait for the other";
+        }) == "");
+}
+
 TEST_CASE("wrap on a GPU: what NCCL is too old to simulate stays a group") {
   const BesideFake beside;
   const test::KeptLog log;

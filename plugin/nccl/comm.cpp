@@ -1,6 +1,7 @@
 #include "plugin/nccl/comm.h"
 
 #include <fmt/format.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,21 +19,30 @@ namespace {
 
 constexpr std::chrono::seconds farewell_limit{2};  // that others have to read what this process's GPU holds for them
 
-// Never destroyed: threads may call while the process ends.
+// Never destroyed: threads may call while the process ends, and a fork may come at any time. A forked child has neither the threads nor the
+// connections of what was made before: there nothing of it may end, which would wait for those threads, or end what the parent has.
 struct Registry {
   std::mutex mutex;
   std::unordered_map<ncclComm_t, Shared> comms;
+  std::unordered_multimap<ncclComm_t, Shared> made_before_fork;  // written in a child before anything else runs there
   pid_t process = ::getpid();
 
   static Registry& of_process() {
     static auto& registry = *new Registry;
+    [[maybe_unused]] static const int watched =
+        ::pthread_atfork([] { registry.mutex.lock(); }, [] { registry.mutex.unlock(); }, [] { registry.begin_child(); });
     return registry;
+  }
+  void begin_child() {
+    made_before_fork.merge(comms);
+    process = ::getpid();
+    mutex.unlock();
   }
 };
 
 // Programs may end without destroying. The others must not take that for a death, so those that nothing runs on say goodbye. The rest is
 // kept: threads and CUDA's callbacks of the program's go on while it ends, and would find behind a collective what it has never given. With
-// the process all streams end. A forked child has neither their threads nor their connections.
+// the process all streams end.
 void say_goodbye() {
   Registry& registry = Registry::of_process();
   if (registry.process != ::getpid()) return;
@@ -51,6 +61,8 @@ void say_goodbye() {
 
 Error no_comm(ncclComm_t handle) {
   if (handle == nullptr) return {Code::invalid_argument, "comm is NULL"};
+  if (Registry::of_process().made_before_fork.contains(handle))
+    return {Code::invalid_argument, fmt::format("comm {} was made before this process was forked, and is its parent's", fmt::ptr(handle))};
   return {Code::invalid_argument, fmt::format("comm {} is no communicator of gyre's, or was destroyed", fmt::ptr(handle))};
 }
 

@@ -97,14 +97,70 @@ static void mismatch(void) {
 }
 
 /* As data loaders do: children that call nothing, and end as programs end. */
+static void child_of_nothing(ncclComm_t of_parent, const int* link) {
+  (void)of_parent, (void)link;
+  exit(0);
+}
+
+/* What was made before is the parent's alone, and it may make its own. */
+static void child_of_its_own(ncclComm_t of_parent, const int* link) {
+  (void)link;
+  int count = 0;
+  float one = 1, sum = 0;
+  const ncclResult_t refused[] = {ncclCommCount(of_parent, &count), ncclAllReduce(&one, &sum, 1, ncclFloat32, ncclSum, of_parent, NULL),
+                                  ncclCommFinalize(of_parent), ncclCommDestroy(of_parent), ncclCommAbort(of_parent)};
+  for (size_t i = 0; i < sizeof refused / sizeof *refused; ++i) EXPECT(refused[i] == ncclInvalidArgument, "%zu: %d", i, (int)refused[i]);
+  EXPECT(strstr(ncclGetLastError(NULL), "forked") != NULL, "another error");
+  ncclComm_t own = NULL;
+  ncclUniqueId id;
+  MUST(ncclGetUniqueId(&id));
+  MUST(ncclCommInitRank(&own, 1, id, 0));
+  MUST(ncclAllReduce(&one, &sum, 1, ncclFloat32, ncclSum, own, NULL));
+  EXPECT(sum == 1, "%g", (double)sum);
+  MUST(ncclCommDestroy(own));
+  exit(0);
+}
+
+/* Two that make a communicator, which they don't destroy. The second leaves first, which is no death: the parent says when it has. */
+static void child_of_two(int own, const int* link) {
+  ncclComm_t comm = NULL;
+  ncclUniqueId id;
+  char gone = 0;
+  float one = 1, sum = 0;
+  if (own == 0) {
+    MUST(ncclGetUniqueId(&id));
+    EXPECT(write(link[1], &id, sizeof id) == (ssize_t)sizeof id, "no id is written");
+  } else {
+    EXPECT(read(link[0], &id, sizeof id) == (ssize_t)sizeof id, "no id is read");
+  }
+  MUST(ncclCommInitRank(&comm, 2, id, own));
+  MUST(ncclAllReduce(&one, &sum, 1, ncclFloat32, ncclSum, comm, NULL));
+  EXPECT(sum == 2, "%g", (double)sum);
+  if (own == 1) exit(0);
+  EXPECT(read(link[2], &gone, 1) == 1, "no word of the other");
+  ncclResult_t state = ncclSuccess;
+  for (const double end = seconds() + 0.5; state == ncclSuccess && seconds() < end; usleep(1000)) MUST(ncclCommGetAsyncError(comm, &state));
+  EXPECT(state == ncclSuccess, "who leaves is taken for dead: %d", (int)state);
+  exit(0);
+}
+static void first_of_two(ncclComm_t of_parent, const int* link) { (void)of_parent, child_of_two(0, link); }
+static void second_of_two(ncclComm_t of_parent, const int* link) { (void)of_parent, child_of_two(1, link); }
+
 static void forks(void) {
   ncclComm_t comm = join();
+  void (*const children[])(ncclComm_t, const int*) = {child_of_nothing, child_of_its_own, first_of_two, second_of_two};
+  pid_t started[4];
+  int link[4]; /* two pipes: among the children, and to the first of two */
+  EXPECT(pipe(link) == 0 && pipe(link + 2) == 0, "no pipes");
   for (int i = 0; i < 4; ++i) {
-    const pid_t child = fork();
-    if (child == 0) exit(0);
-    int status = -1;
+    started[i] = fork();
+    if (started[i] == 0) children[i](comm, link);
     collectives(comm, 1000);
-    EXPECT(waitpid(child, &status, 0) == child && status == 0, "a child's status is %d", status);
+  }
+  for (int i = 3; i >= 0; --i) {
+    int status = -1;
+    if (i == 2) EXPECT(write(link[3], "g", 1) == 1, "no word");
+    EXPECT(waitpid(started[i], &status, 0) == started[i] && status == 0, "the status of child %d is %d", i, status);
     collectives(comm, 1000);
   }
   MUST(ncclCommDestroy(comm));

@@ -35,6 +35,9 @@ ncclResult_t formed(ncclResult_t by_nccl, std::vector<Birth> births) {
     form(births, by_nccl);
     return by_nccl;
   }
+  if (by_nccl != ncclSuccess && by_nccl != ncclInProgress) {  // that group's end may succeed all the same
+    for (Birth& birth : births) birth.make = [make = std::move(birth.make), by_nccl](ncclResult_t) { return make(by_nccl); };
+  }
   std::move(births.begin(), births.end(), std::back_inserter(open_group().to_come.births));
   return by_nccl;
 }

@@ -239,9 +239,16 @@ static void fails(void) {
   EXPECT(result == (rank == 1 ? ncclSystemError : ncclSuccess), "%d", (int)result);
 }
 
+/* As NCCL refuses what it has not recorded yet: its group goes on. */
+static void fails_in_a_group(void) {
+  MUST(ncclGroupStart());
+  fails();
+  MUST(ncclGroupEnd());
+}
+
 int main(int count, char** words) {
   const Story stories[] = {{"takes", takes},   {"plain", plain},       {"does_not_block", does_not_block},
                            {"parts", parts},   {"all_here", all_here}, {"aborted", aborted},
-                           {"killed", killed}, {"fails", fails}};
+                           {"killed", killed}, {"fails", fails},       {"fails_in_a_group", fails_in_a_group}};
   return tell(count, words, stories, sizeof stories / sizeof *stories);
 }

@@ -111,8 +111,9 @@ def what_leaves_gyre_no_way_leaves_all_to_nccl():
 
 
 def an_init_that_nccl_refuses_stays_refused():
-    for rank, process in enumerate(all_right(run("fails", {}, {}, {}, GYRE_TIMEOUT="1", TEST_FAKE_FAILS="1"))):
-        check(rank == 1 or "rank 1 of 3 did not join" in process.err, f"rank {rank}: {process.err}")
+    for story in ("fails", "fails_in_a_group"):
+        for rank, process in enumerate(all_right(run(story, {}, {}, {}, GYRE_TIMEOUT="1", TEST_FAKE_FAILS="1"))):
+            check(rank == 1 or "rank 1 of 3 did not join" in process.err, f"{story}, rank {rank}: {process.err}")
 
 
 def communicators_of_some_ranks_are_gyres_too():

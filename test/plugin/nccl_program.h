@@ -33,8 +33,8 @@ static double seconds(void) {
   return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-static ncclUniqueId share_id(void) {
-  ncclUniqueId id;
+static inline ncclUniqueId share_id(void) {
+  ncclUniqueId id = {{0}}; /* of which older releases leave bytes as they are */
   char other[4096];
   snprintf(other, sizeof other, "%s.new", id_file);
   if (rank == 0) {
@@ -55,9 +55,9 @@ static ncclUniqueId share_id(void) {
 }
 
 /* Element i of a rank's input. Small integers: sums are exact in any order. */
-static float element(int of, size_t i) { return (float)((size_t)(of + 1) * (i % 13 + 1)); }
+static inline float element(int of, size_t i) { return (float)((size_t)(of + 1) * (i % 13 + 1)); }
 
-static void fill(float* data, size_t count) {
+static inline void fill(float* data, size_t count) {
   for (size_t i = 0; i < count; ++i) data[i] = element(rank, i);
 }
 

@@ -132,6 +132,7 @@ void spoil_group(ncclResult_t result) noexcept {
 }
 
 Result<ncclResult_t> perform(std::vector<Operation> operations) { return launch_operations(std::move(operations)); }
+Result<ncclResult_t> perform(Task task) { return launch(std::vector<Task>{std::move(task)}); }
 
 Result<ncclResult_t> submit(Operation operation) {
   if (group.depth == 0) return launch_operations({std::move(operation)});

@@ -43,6 +43,7 @@ Result<ncclResult_t> submit(Operation);
 Result<ncclResult_t> submit(std::vector<Task>);
 /// Does them now, whatever group there is.
 Result<ncclResult_t> perform(std::vector<Operation>);
+Result<ncclResult_t> perform(Task);
 /// A call that a group would have recorded has failed.
 void spoil_group(ncclResult_t) noexcept;
 /// Answers a call that a group records.

@@ -197,11 +197,13 @@ ncclResult_t ncclCommShrink(ncclComm_t comm, int* without, int count, ncclComm_t
 // On host memory nothing is under way after a call that has succeeded.
 ncclResult_t ncclCommFinalize(ncclComm_t comm) noexcept {
   if (comm == nullptr) return ncclSuccess;
-  return guard("ncclCommFinalize", [&]() -> Status {
+  return answer("ncclCommFinalize", [&]() -> Result<ncclResult_t> {
     const Shared ended = GYRE_TRY(find_made(comm));
     if (std::exchange(ended->finalized, true)) return Error{Code::invalid_argument, "the communicator was finalized before"};
+    if (!ended->settings.blocking) return perform(Task{ended, "ncclCommFinalize", [ended] { return ended->finish(); }});
     GYRE_TRY(ended->finish());
-    return GYRE_TRY(find_healthy(comm)), Status();
+    GYRE_TRY(find_healthy(comm));
+    return ncclSuccess;
   });
 }
 

@@ -133,7 +133,8 @@ TEST_CASE("nccl: a non-blocking communicator is in progress until it is not") {
     NCCL_OK(settled(comm));
     if ((half == nullptr) != (rank == 2)) return "a half where none is, or none where one is";
     if (half != nullptr) NCCL_OK(ncclCommDestroy(half));
-    NCCL_OK(ncclCommFinalize(comm));
+    NCCL_GIVES(ncclInProgress, ncclCommFinalize(comm));
+    NCCL_OK(settled(comm));
     NCCL_OK(ncclCommDestroy(comm));
     return {};
   };

@@ -85,10 +85,9 @@ struct Config {
                  {},
                  0,
                  1};
-  Word nccl{"GYRE_NCCL",
-            "auto",
-            "Who answers the calls of a program under libgyre-nccl.so; auto: NCCL where there is one, else gyre; off: gyre.",
-            {"auto", "off"}};
+  Word nccl{
+      "GYRE_NCCL", "auto",
+      "Who answers the calls of a program under libgyre-nccl.so; auto: NCCL where there is one, else gyre; off: gyre; a path: that NCCL."};
   Word device{"GYRE_DEVICE",
               "auto",
               "Where the buffers of such calls lie; auto: as CUDA's driver says, where the program has loaded it; host: in host memory.",

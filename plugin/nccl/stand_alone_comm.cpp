@@ -26,7 +26,7 @@ constexpr std::chrono::milliseconds abort_limit{2000};  // a call that was told 
 constexpr std::chrono::milliseconds release_limit{1000};
 
 Result<Config> started_config() {
-  auto config = GYRE_TRY(Config::from_environment());
+  auto config = GYRE_TRY(checked_config());
   if (config.timeout.origin == "default") config.timeout.value = patience_s;
   start_log(config);
   cuda::look(config);
@@ -136,7 +136,7 @@ namespace stand_alone {
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) noexcept {
   return guard("ncclGetUniqueId", [&]() -> Status {
     if (id == nullptr) return Error{Code::invalid_argument, "the unique id is NULL"};
-    start_log(GYRE_TRY(Config::from_environment()));
+    start_log(GYRE_TRY(checked_config()));
     *id = GYRE_TRY(make_unique_id());
     return {};
   });

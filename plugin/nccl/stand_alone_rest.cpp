@@ -60,7 +60,7 @@ void ncclResetDebugInit() noexcept {}
 ncclResult_t ncclMemAlloc(void** memory, size_t bytes) noexcept {
   return guard("ncclMemAlloc", [&]() -> Status {
     if (memory == nullptr) return Error{Code::invalid_argument, "there is no place for the memory: NULL"};
-    cuda::look(GYRE_TRY(Config::from_environment()));
+    cuda::look(GYRE_TRY(checked_config()));
     *memory = cuda::present() ? GYRE_TRY(cuda::allocate(bytes)) : GYRE_TRY(transport::SharedHeap::of_process().allocate(bytes));
     return {};
   });

@@ -1,6 +1,7 @@
 // The functions behind the names that libgyre-nccl.so exports: NCCL's own where there is a real one, with gyre's before some (wrap.h), else
 // gyre's, which stand alone. Chosen at the first call, for the whole process.
 #pragma once
+#include "base/config.h"
 #include "plugin/abi/nccl.h"
 
 namespace gyre::plugin::nccl {
@@ -13,6 +14,8 @@ struct Table {
 };
 
 const Table& table() noexcept;
+/// The options; error: one of them is wrong, or names an NCCL that can't be used.
+Result<Config> checked_config();
 
 /// The whole interface by gyre alone.
 namespace stand_alone {

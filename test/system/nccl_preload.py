@@ -3,9 +3,10 @@ import os
 import pathlib
 import re
 import signal
+import sys
 import tempfile
 
-from system import Process, check, perf, subjects
+from system import Process, Skipped, check, perf, subjects
 
 LIBRARY, FAKE = os.environ["TEST_NCCL_LIBRARY"], os.environ["TEST_FAKE_NCCL"]
 
@@ -57,8 +58,10 @@ def calls_that_differ_are_an_error_on_all_ranks():
 
 def a_wrong_option_is_named():
     with tempfile.TemporaryDirectory() as folder:
-        process = start("works", 0, 1, folder, GYRE_NCLL="off").wait()
-        check(process.code == 1 and "GYRE_NCLL" in process.err, f"{process.code}: {process.err}")
+        for name, value, why in (("GYRE_NCLL", "off", "GYRE_NCLL"), ("GYRE_NCCL", "of", "GYRE_NCCL=of: must be auto, off"), ("GYRE_NCCL", "/nowhere.so", "GYRE_NCCL=/nowhere.so: .*No such file"),
+                                 ("GYRE_NCCL", LIBRARY, "it is gyre, not NCCL"), ("GYRE_NCCL", __file__, "GYRE_NCCL=.*nccl_preload.py: .*invalid ELF header")):
+            process = start("works", 0, 1, folder, **{name: value}).wait()
+            check(process.code == 1 and re.search(why, process.err), f"{name}={value}: {process.code}: {process.err}")
 
 
 def a_real_nccl_is_asked():
@@ -77,5 +80,16 @@ def gyre_by_the_name_of_nccl_is_no_real_one():
         check("version 22809" in process.out, f"{process.code}: {process.out} {process.err}")
 
 
+def an_nccl_that_is_named_is_asked_where_gyre_has_its_name():
+    if "TEST_SANITIZED" in os.environ:
+        raise Skipped("Python has no sanitizer's runtime")
+    opens = "import ctypes; nccl = ctypes.CDLL('libnccl.so.2'); version = ctypes.c_int(); print(nccl.ncclGetVersion(ctypes.byref(version)), version.value)"
+    with tempfile.TemporaryDirectory() as folder:
+        (pathlib.Path(folder) / "libnccl.so.2").symlink_to(LIBRARY)
+        for asked, version in ((FAKE, 21903), ("auto", 22809)):
+            process = Process([sys.executable, "-c", opens], {"LD_LIBRARY_PATH": folder, "GYRE_NCCL": asked}).wait()
+            check(f"0 {version}\n" in process.out, f"{asked}: {process.code}: {process.out} {process.err}")
+
+
 subjects([by_gyre_alone, children_of_a_fork_do_no_harm, a_program_may_end_without_destroying, a_killed_rank_is_named_and_left_behind, calls_that_differ_are_an_error_on_all_ranks, a_wrong_option_is_named,
-          a_real_nccl_is_asked, gyre_by_the_name_of_nccl_is_no_real_one])
+          a_real_nccl_is_asked, gyre_by_the_name_of_nccl_is_no_real_one, an_nccl_that_is_named_is_asked_where_gyre_has_its_name])

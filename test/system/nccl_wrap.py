@@ -18,7 +18,7 @@ FILES = tempfile.TemporaryDirectory()
 def run(story, *ranks, **env):
     """A dictionary for each rank: what differs from OURS, of which None is not set; None: it runs without gyre."""
     with tempfile.TemporaryDirectory() as folder:
-        (pathlib.Path(folder) / "libnccl.so.2").symlink_to(FAKE)
+        (pathlib.Path(folder) / "libnccl.so.2").symlink_to(LIBRARY if "GYRE_NCCL" in env else FAKE)
         shutil.copy(FAKE, pathlib.Path(folder) / "libnccl-second.so")
         common = {"LD_LIBRARY_PATH": folder, "TEST_FAKE_FOLDER": folder, **env}
         started = [Process([perf(), story, rank, len(ranks), pathlib.Path(folder) / "id"],
@@ -66,6 +66,11 @@ def gyre_takes_what_it_may_and_nccl_the_rest():
         check(sizes == ["1000", "1"], f"the order in a group is {sizes}")
         for said in ("gyre may run calls", "all_reduce of about 4 bytes by NCCL: it is smaller than GYRE_MIN_BYTES", "all_reduce of about 4000 bytes by gyre"):
             check(process.err.count(said) == 1, f"rank {rank} has not said once '{said}': {process.err}")
+
+
+def gyre_takes_calls_where_it_has_the_name_of_nccl():
+    for process in all_right(run("plain", {"LD_PRELOAD": None}, {"LD_PRELOAD": None}, GYRE_NCCL=FAKE)):
+        check(steps(process)[""] and calls_by_nccl(process, "large") == [], f"{process.out} {process.err}")
 
 
 def by_default_nccl_runs_everything():
@@ -195,7 +200,7 @@ def a_killed_rank_is_named():
         check(rank == 1 or "rank 1" in process.out, f"rank {rank} does not name who died: {process.out}")
 
 
-subjects([gyre_takes_what_it_may_and_nccl_the_rest, by_default_nccl_runs_everything, a_rank_without_gyre_leaves_all_to_nccl,
+subjects([gyre_takes_what_it_may_and_nccl_the_rest, gyre_takes_calls_where_it_has_the_name_of_nccl, by_default_nccl_runs_everything, a_rank_without_gyre_leaves_all_to_nccl,
           where_the_maker_of_the_id_has_no_gyre_nobody_waits, ranks_that_differ_leave_all_to_nccl,
           a_process_with_two_copies_of_nccl_leaves_all_to_nccl, what_leaves_gyre_no_way_leaves_all_to_nccl,
           an_init_that_nccl_refuses_stays_refused, communicators_of_some_ranks_are_gyres_too,

@@ -25,14 +25,6 @@ Result<topo::GpuRow> row_of(int device) {
   return topo::gpu_row(GYRE_TRY(machine), *address);
 }
 
-// Nothing: its messages do without what could be known of their ways.
-std::optional<topo::GpuRow> where_it_is(int device, Rank rank) {
-  auto row = row_of(device);
-  if (row) return *std::move(row);
-  log::info("rank {} does not know where its GPU is: {}", rank, row.error().what);
-  return {};
-}
-
 // As NCCL, which does so itself where gyre is beside it, and reads the number so: 0x1 is 1, and what is none is 0. Other ranks may read the
 // file that is there.
 void dump_this_machine(Rank rank) {
@@ -47,6 +39,13 @@ void dump_this_machine(Rank rank) {
 }
 
 }  // namespace
+
+std::optional<topo::GpuRow> where_it_is(int device, Rank rank) {
+  auto row = row_of(device);
+  if (row) return *std::move(row);
+  log::info("rank {} does not know where its GPU is: {}", rank, row.error().what);
+  return {};
+}
 
 Result<GpusOfAll> gpus_of_all(transport::Bootstrap& ranks, int device) {
   GpusOfAll made;

@@ -4,10 +4,12 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "engine/communicator.h"
 #include "plugin/abi/nccl.h"
+#include "topo/gpu_row.h"
 
 namespace gyre::plugin::nccl {
 
@@ -33,6 +35,10 @@ class OnGpu {
 using MakeOnGpu = std::function<Result<std::unique_ptr<OnGpu>>(std::unique_ptr<engine::Communicator>)>;
 /// On the GPU of this number, as CUDA counts, which the process opens once and never closes. Error: why gyre can't use it.
 Result<MakeOnGpu> use_gpu(int device);
+
+/// What that GPU is to others and to the network. None: nobody says, and messages do without what could be known of their ways; for the
+/// rank, which is logged.
+std::optional<topo::GpuRow> where_it_is(int device, Rank);
 
 struct GpusOfAll {
   MakeOnGpu make;

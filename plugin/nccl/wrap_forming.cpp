@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <exception>
+#include <optional>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -102,10 +103,11 @@ Status alike(const engine::Communicator& made, ncclComm_t by_nccl) {
 /// Calls on the same memory as the parent's.
 Result<Parts> like_its_parent(const Beside& parent, std::unique_ptr<engine::Communicator> ranks, ncclComm_t by_nccl) {
   GYRE_TRY(all_agree(ranks->bootstrap(), alike(*ranks, by_nccl)));
-  Rules rules = GYRE_TRY(rules_among(ranks->bootstrap()));
+  const auto gpu = parent.on_gpu() != nullptr ? std::optional(device_of(by_nccl)) : std::nullopt;
+  Rules rules = GYRE_TRY(rules_among(ranks->bootstrap(), gpu));
   if (!rules.any()) return Parts();
   GpusOfAll gpus;
-  if (parent.on_gpu() != nullptr) gpus = GYRE_TRY(gpus_of_all(ranks->bootstrap(), device_of(by_nccl)));
+  if (gpu) gpus = GYRE_TRY(gpus_of_all(ranks->bootstrap(), *gpu));
   if (!gpus.refusal.empty()) return Error{Code::invalid_usage, gpus.refusal};
   return with_gpus(std::move(ranks), std::move(rules), gpus.make, by_nccl, &parent.aborted());
 }
@@ -179,10 +181,11 @@ Result<Parts> meet(const Meeting& at, const ncclComm_t* made) {
   if (auto why = objection(ballots); !why.empty()) return Error{Code::invalid_usage, why};
   if (!offer().any())
     return Error{Code::invalid_usage, "no rank has GYRE_COLLECTIVES that sizes leave any calls of, nor a profile for gyre"};
-  Rules own = GYRE_TRY(rules_among(*job));
+  const auto gpu = on_gpu ? std::optional(device_of(*made)) : std::nullopt;
+  Rules own = GYRE_TRY(rules_among(*job, gpu));
   if (!own.any()) return Parts();
   GpusOfAll gpus;
-  if (on_gpu) gpus = GYRE_TRY(gpus_of_all(*job, device_of(*made)));
+  if (gpu) gpus = GYRE_TRY(gpus_of_all(*job, *gpu));
   if (!gpus.refusal.empty()) return Error{Code::invalid_usage, gpus.refusal};
   auto ranks = GYRE_TRY(engine::Communicator::create(std::move(job), config()));
   return with_gpus(std::move(ranks), std::move(own), gpus.make, *made, nullptr);

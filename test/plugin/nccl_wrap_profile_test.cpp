@@ -165,3 +165,28 @@ TEST_CASE("wrap by a profile: a communicator whose job has nothing for gyre take
         }) == "");
   CHECK(test::host_gpus_used() == of_world);
 }
+
+TEST_CASE("wrap on NVLinks: one node's calls are NCCL's whatever the profile, but gyre's where options name them") {
+  const std::string every = R"("all_reduce":[[0,"gyre"]])";
+  const BesideFake beside({profile_with(job_of(2, 1, every) + "," + job_of(4, 1, every))});
+  const auto by_nccl = [](ncclComm_t comm, bool expected, float sum) -> std::string {
+    GpuFloats data(100, 1);
+    HostCudaStream stream;
+    NCCL_OK(sum_of(data, 100, comm, stream));
+    if ((newly_to_nccl() == "AllReduce ") != expected) return expected ? "gyre has taken it" : "NCCL has it";
+    return stream.done() && data.all(sum) ? "" : "a wrong sum";
+  };
+  test::place_host_gpu("0000:fe:1f.7");  // as in nvlinked.xml
+  {
+    const test::KeptLog log;
+    const int used = test::host_gpus_used();
+    CHECK(run_nccl(4, [&](ncclComm_t comm, int) { return by_nccl(comm, true, 4); }) == "");
+    CHECK(log.count("NCCL runs all calls of this communicator: NVLinks join its GPUs, which are on one node") == 4);
+    CHECK(test::host_gpus_used() == used);
+  }
+  BesideFake::set_up({"GYRE_COLLECTIVES=all_reduce"});
+  CHECK(run_nccl(2, [&](ncclComm_t comm, int) { return by_nccl(comm, false, 2); }) == "");
+  test::place_host_gpu("");  // then nobody knows where it is
+  BesideFake::set_up({profile_with(job_of(2, 1, every))});
+  CHECK(run_nccl(2, [&](ncclComm_t comm, int) { return by_nccl(comm, false, 2); }) == "");
+}

@@ -84,7 +84,7 @@ void DeviceCommunicator::begin_next() {
 Result<std::optional<Operation>> DeviceCommunicator::next_begun() {
   DeviceReplays& replays = queue_->replays();
   const auto id = GYRE_TRY(replays.begun());
-  if (!id || (*id == 0 && waiting_.empty())) return std::optional<Operation>();  // who gives it holds no lock meanwhile
+  if (!id) return std::optional<Operation>();
   replays.pop();
   finished_ = false;
   finishing_since_.reset();

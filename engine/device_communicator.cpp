@@ -72,25 +72,10 @@ Status DeviceCommunicator::enqueue(const Call& call, const void* input, void* ou
   const auto graph = queue_->capture_of(user);
   if (!graph) return GYRE_TRY(status()), graph.error();  // of the GPU, which the others hear of, or of the stream
   if (*graph != 0) return capture(call, input, output, user, *graph);
-  Operation operation = GYRE_TRY(prepare(call, input, output));
-  const bool announced = in_graphs();
-  auto work = give(operation, user, hand_off, announced);  // without the lock: it may wait until what was given before has ended
+  const Status given = give(GYRE_TRY(prepare(call, input, output)), user, hand_off);
+  if (given) return given;
   const auto lock = turn();
-  if (!work) return fail(work.error());  // other ranks wait for what will never come, and some of it may be on the stream
-  if (failure_) return *failure_;        // since it was prepared: it will not run
-  operation.bound = *std::move(work);
-  if (announced && given_last_.kernels == 0) return {};  // nothing to be done on this rank, nor any word of it
-  if (announced) {
-    waiting_.push_back(std::move(operation));
-    note_graphs();
-    given_.notify_all();
-    return {};
-  }
-  const auto request = communicator_->begin(std::move(operation));
-  if (!request) return fail(request.error());
-  last_ = *request;
-  given_.notify_all();
-  return {};
+  return fail(given.error());  // other ranks wait for what will never come, and some of it may be on the stream
 }
 
 Status DeviceCommunicator::why_not(const Call& call) {
@@ -126,18 +111,33 @@ Result<std::unique_ptr<DeviceProgram>> DeviceCommunicator::program(const Operati
   return program;
 }
 
-Result<std::shared_ptr<Work>> DeviceCommunicator::give(const Operation& operation, void* user, std::optional<HandOff> hand_off,
-                                                       bool announced) {
-  auto program = GYRE_TRY(this->program(operation));
+// It begins before the stream has it, and moves meanwhile: that takes a while, and may wait until what was given before has ended.
+Status DeviceCommunicator::give(Operation operation, void* user, std::optional<HandOff> hand_off) {
+  const std::shared_ptr<const DeviceProgram> program = GYRE_TRY(this->program(operation));
   const Plan& plan = *program->plan;
   const DeviceSteps& steps = program->steps;
   const HandOff fitting = queue_->fitting(steps);
   const HandOff by = fitting == HandOff::gates ? hand_off.value_or(fitting) : fitting;  // more would wait for itself in a full stream
-  const Tickets tickets = GYRE_TRY(queue_->enqueue(plan.call(), steps, by, user, announced));
+  const Tickets tickets = queue_->reserve(steps, by);
   given_last_ = {by, plan.schedule().family, steps.kernels.size(), steps.traffic()};
-  auto links = this->links(*program, operation.call);
-  return std::shared_ptr<Work>(
-      std::make_shared<DeviceRun>(std::move(program), std::move(links), operation.call, *queue_, tickets, operation.limit));
+  operation.bound =
+      std::make_shared<DeviceRun>(program, links(*program, operation.call), operation.call, *queue_, tickets, operation.limit);
+  const bool announced = in_graphs();
+  if (!announced || !steps.kernels.empty()) GYRE_TRY(begin(std::move(operation), announced));  // else there is nothing to be done here
+  return queue_->give(plan.call(), steps, tickets, user, announced);
+}
+
+Status DeviceCommunicator::begin(Operation operation, bool announced) {
+  const auto lock = turn();
+  if (failure_) return *failure_;  // since it was prepared
+  if (announced) {
+    waiting_.push_back(std::move(operation));
+    note_graphs();
+  } else {
+    last_ = GYRE_TRY(communicator_->begin(std::move(operation)));
+  }
+  given_.notify_all();
+  return {};
 }
 
 std::vector<std::unique_ptr<DeviceLink>> DeviceCommunicator::links(const DeviceProgram& program, const Identity& call) const {

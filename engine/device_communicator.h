@@ -82,7 +82,8 @@ class DeviceCommunicator {
 
   Status open();
   Result<Operation> prepare(const Call&, const void* input, void* output);
-  Result<std::shared_ptr<Work>> give(const Operation&, void* user, std::optional<HandOff>, bool announced);
+  Status give(Operation, void* user, std::optional<HandOff>);
+  Status begin(Operation, bool announced);
   Result<std::unique_ptr<DeviceProgram>> program(const Operation&);
   Status capture(const Call&, const void* input, void* output, void* user, uint64_t graph);
   Result<DeviceReplays::Place> take_place();

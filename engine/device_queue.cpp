@@ -77,19 +77,21 @@ HandOff DeviceQueue::fitting(const DeviceSteps& steps) const {
   return operations <= most_operations ? HandOff::gates : HandOff::stays;
 }
 
-Result<Tickets> DeviceQueue::enqueue(const Call& call, const DeviceSteps& steps, HandOff hand_off, void* user, bool announced) {
-  const Tickets tickets{next_, next_ + steps.kernels.size(), hand_off, false};
+Tickets DeviceQueue::reserve(const DeviceSteps& steps, HandOff hand_off) {
+  const uint64_t first = std::exchange(next_, next_ + steps.kernels.size());
+  return {first, next_, hand_off, false};
+}
+
+Status DeviceQueue::give(const Call& call, const DeviceSteps& steps, const Tickets& tickets, void* user, bool announced) {
   announced = announced && !steps.kernels.empty();  // more that wait for nothing could be announced than the door has room for
   GYRE_TRY(stream_->follow(user));
-  if (hand_off == HandOff::gates) {
+  if (tickets.hand_off == HandOff::gates) {
     if (announced) GYRE_TRY(stay(kernels::stay_kernel_of(DataType::uint8, ReduceOp::sum), {}, true));
     GYRE_TRY(wait_and_run(steps, tickets.first));
   } else {
     GYRE_TRY(stay(stay_kernel_of(call, steps), tickets, announced));
   }
-  GYRE_TRY(stream_->lead(user));
-  next_ = tickets.end;
-  return tickets;
+  return stream_->lead(user);
 }
 
 Status DeviceQueue::wait_and_run(const DeviceSteps& steps, uint64_t first) {

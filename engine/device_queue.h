@@ -42,9 +42,12 @@ class DeviceQueue {
   HandOff fitting(const DeviceSteps&) const;
   /// Error: this GPU has no such kernels.
   Status refuse(const Call&) const;
-  /// Gives the stream a collective's kernels, between what `user`, a stream, has been given so far and what it will be. Called by one
-  /// thread at a time. `announced`: replays() is told when it begins, by 0, unless it has no kernels.
-  Result<Tickets> enqueue(const Call&, const DeviceSteps&, HandOff, void* user, bool announced);
+  // By one thread at a time, for one collective after the other.
+  /// Its kernels may be opened from then on, whether or not the stream has them yet.
+  Tickets reserve(const DeviceSteps&, HandOff);
+  /// Gives the stream its kernels, between what `user`, a stream, has been given so far and what it will be. `announced`: replays() is told
+  /// when it begins, by 0, unless it has no kernels.
+  Status give(const Call&, const DeviceSteps&, const Tickets&, void* user, bool announced);
   /// As kernels::Stream::capture_of().
   Result<uint64_t> capture_of(void* user) { return stream_->capture_of(user); }
   /// Adds the collective's kernel, one that stays, to the graph that `user` is captured in.

@@ -8,7 +8,7 @@
 
 namespace gyre::engine {
 
-DeviceRun::DeviceRun(std::unique_ptr<const DeviceProgram> program, std::vector<std::unique_ptr<DeviceLink>> links, const Identity& call,
+DeviceRun::DeviceRun(std::shared_ptr<const DeviceProgram> program, std::vector<std::unique_ptr<DeviceLink>> links, const Identity& call,
                      DeviceQueue& queue, const Tickets& tickets, TimeLimit limit)
     : program_(std::move(program)), call_(call), queue_(queue), tickets_(tickets), limit_(limit), links_(std::move(links)) {
   for (uint32_t c = 0; c < links_.size(); ++c) {

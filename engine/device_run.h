@@ -22,7 +22,7 @@ class DeviceRun final : public Work {
  public:
   /// What the identity's text belongs to must outlive it, as must the queue and the links' connections. `links`: [connection], null where
   /// the program has no messages; they belong to this program.
-  DeviceRun(std::unique_ptr<const DeviceProgram>, std::vector<std::unique_ptr<DeviceLink>> links, const Identity&, DeviceQueue&,
+  DeviceRun(std::shared_ptr<const DeviceProgram>, std::vector<std::unique_ptr<DeviceLink>> links, const Identity&, DeviceQueue&,
             const Tickets&, TimeLimit);
 
   /// Runs it once more, after it has ended: for a replay, whose messages carry this word.
@@ -47,7 +47,7 @@ class DeviceRun final : public Work {
   const DeviceStep* next() const { return opened_ < steps().kernels.size() ? &steps().steps[steps().kernels[opened_].step] : nullptr; }
   const DeviceSteps& steps() const { return program_->steps; }
 
-  std::unique_ptr<const DeviceProgram> program_;
+  std::shared_ptr<const DeviceProgram> program_;  // of who gives its kernels to the stream, too
   Identity call_;
   DeviceQueue& queue_;
   Tickets tickets_;

@@ -1,0 +1,108 @@
+// What a communicator gives its stream, and when.
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "kernels/mem.h"
+#include "test/catch.h"
+#include "test/engine/gpu_over.h"
+#include "test/engine/graph_ranks.h"
+#include "test/text.h"
+
+using namespace gyre;
+using namespace gyre::engine;
+using test::DeviceRank;
+using test::run_device_ranks;
+using namespace std::chrono_literals;
+
+namespace {
+
+const std::vector<std::string> stream_settings{"GYRE_TRANSPORT=loopback", "GYRE_SLOT_BYTES=4K", "GYRE_ALGORITHM=ring"};
+constexpr unsigned fourth = 4;
+
+/// Takes a collective's fourth kernel when the step that it was given first has been done.
+class LateStream final : public test::StreamOver {
+ public:
+  using StreamOver::launch;
+  using StreamOver::StreamOver;
+
+  Status raise(uint64_t* flag, uint64_t value) override {
+    if (flag_ == nullptr) flag_ = flag, value_ = value;
+    return StreamOver::raise(flag, value);
+  }
+  Status launch(kernels::StepKernel kernel, const kernels::StepArgs& args, unsigned blocks) override {
+    const auto until = std::chrono::steady_clock::now() + 10s;
+    for (const bool waits = ++launched_ == fourth; waits && kernels::load_acquire(flag_) < value_; std::this_thread::yield()) {
+      if (std::chrono::steady_clock::now() > until) return Error{Code::cuda, "the first step stands still"};
+    }
+    return StreamOver::launch(kernel, args, blocks);
+  }
+
+ private:
+  unsigned launched_ = 0;
+  uint64_t* flag_ = nullptr;
+  uint64_t value_ = 0;
+};
+
+/// Takes no fourth kernel.
+class FullStream final : public test::StreamOver {
+ public:
+  using StreamOver::launch;
+  using StreamOver::StreamOver;
+
+  Status launch(kernels::StepKernel kernel, const kernels::StepArgs& args, unsigned blocks) override {
+    if (++launched_ == fourth) return Error{Code::cuda, "the test wants no more kernels"};
+    return StreamOver::launch(kernel, args, blocks);
+  }
+
+ private:
+  unsigned launched_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("a collective moves while it is still being given to the stream", "[device]") {
+  for (const bool beside_graphs : {false, true}) {
+    INFO((beside_graphs ? "beside graphs" : "without graphs"));
+    CHECK(run_device_ranks(2, stream_settings, [&](DeviceRank& on) -> std::string {
+            test::GpuWith<LateStream> gpu(on.gpu.gpu());
+            const auto late = test::second_communicator(on, gpu);
+            if (!late) return late.error().what;
+            DeviceRank rank{on.host, **late, on.gpu, on.stream};
+            test::DeviceArray<int64_t> data(on, std::vector<int64_t>(8000, 1)), captured(on, std::vector<int64_t>(10, 1));
+            test::GraphPointer graph;
+            if (beside_graphs) {
+              auto made = test::capture(on.stream, [&] { return test::sum(rank, captured); });
+              if (!made) return made.error().what;
+              graph = *std::move(made);
+            }
+            if (Status given = test::sum(rank, data); !given) return given.error().what;
+            if (rank.device.given().hand_off != HandOff::gates || rank.device.given().kernels <= fourth) return "not what was meant";
+            const bool right = data.all(2);
+            graph.reset();
+            if (Status ended = rank.device.finish(); !ended) return ended.error().what;
+            return right ? "" : "a wrong sum";
+          }) == "");
+  }
+}
+
+TEST_CASE("a collective that a stream takes half of is an error on all ranks, and an abort frees their streams", "[device]") {
+  CHECK(run_device_ranks(2, stream_settings, [&](DeviceRank& on) -> std::string {
+          test::GpuWith<FullStream> full(on.gpu.gpu());
+          test::GpuOver plain(on.gpu.gpu());
+          const auto device = test::second_communicator(on, on.rank() == 0 ? static_cast<kernels::Gpu&>(full) : plain);
+          if (!device) return device.error().what;
+          DeviceRank rank{on.host, **device, on.gpu, on.stream};
+          test::DeviceArray<int64_t> data(on, std::vector<int64_t>(8000, 1));
+          const Status given = test::sum(rank, data);
+          if (on.rank() == 1) {
+            const std::string said = given ? test::end_of(rank) : given.error().what;  // it may come after that
+            return test::contains(said, "rank 0") ? "" : said;
+          }
+          if (given || !test::contains(given.error().what, "no more kernels")) return "it was taken";
+          const Status later = test::sum(rank, data);
+          if (later || !test::contains(later.error().what, "no more kernels")) return "a later call was taken";
+          rank.device.abort("the test has seen enough");
+          return on.stream.done_within(1s) ? "" : "the stream is not free";
+        }) == "");
+}

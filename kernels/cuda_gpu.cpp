@@ -16,6 +16,7 @@ class CudaStream final : public Stream {
   explicit CudaStream(const Place& place) : place_(place) {}
   ~CudaStream() override {
     const On on(place_);
+    if (!on.there()) return;
     if (stream_ != nullptr) {
       cudaStreamSynchronize(stream_);
       cudaStreamDestroy(stream_);
@@ -26,6 +27,7 @@ class CudaStream final : public Stream {
 
   Status open() {
     const On on(place_);
+    GYRE_TRY(on.there());
     int least = 0, highest = 0;
     GYRE_TRY(said("cudaDeviceGetStreamPriorityRange", cudaDeviceGetStreamPriorityRange(&least, &highest)));
     GYRE_TRY(said("cudaStreamCreateWithPriority", cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, highest)));
@@ -35,10 +37,12 @@ class CudaStream final : public Stream {
 
   Status wait(const uint64_t* flag, uint64_t value) override {
     const On on(place_);
+    GYRE_TRY(on.there());
     return said("cuStreamWaitValue64", place_.driver.wait(stream_, reinterpret_cast<CUdeviceptr>(flag), value, CU_STREAM_WAIT_VALUE_GEQ));
   }
   Status raise(uint64_t* flag, uint64_t value) override {
     const On on(place_);
+    GYRE_TRY(on.there());
     return said("cuStreamWriteValue64",
                 place_.driver.write(stream_, reinterpret_cast<CUdeviceptr>(flag), value, CU_STREAM_WRITE_VALUE_DEFAULT));
   }
@@ -51,6 +55,7 @@ class CudaStream final : public Stream {
 
   Result<bool> done() override {
     const On on(place_);
+    GYRE_TRY(on.there());
     const cudaError_t state = cudaStreamQuery(stream_);
     if (state != cudaErrorNotReady) return GYRE_TRY(said("the GPU", state)), true;
     cudaGetLastError();  // so that no later call reports it
@@ -59,11 +64,13 @@ class CudaStream final : public Stream {
 
   Result<uint64_t> capture_of(void* user) override {
     const On on(place_);
+    GYRE_TRY(on.there());
     return GYRE_TRY(capture_info(user)).id;
   }
   // On the user's stream itself: one of this's would be in the capture, and of no other use, until that ends.
   Status capture(void* user, StayKernel kernel, const StayArgs& args, unsigned blocks, std::shared_ptr<void> kept) override {
     const On on(place_);
+    GYRE_TRY(on.there());
     auto* const stream = static_cast<cudaStream_t>(user);
     const Capture capture = GYRE_TRY(capture_info(user));
     if (capture.id == 0) return Error{Code::invalid_usage, "the capture of a CUDA graph has ended"};
@@ -88,6 +95,7 @@ class CudaStream final : public Stream {
   template <class Args>
   Status run(const void* kernel, Args args, unsigned blocks) {
     const On on(place_);
+    GYRE_TRY(on.there());
     void* list[] = {&args};
     return said("cudaLaunchKernel", cudaLaunchKernel(kernel, dim3(blocks), dim3(step_threads), list, 0, stream_));
   }
@@ -140,6 +148,7 @@ class CudaStream final : public Stream {
   // The event may be recorded anew as soon as it is waited for.
   Status order(cudaStream_t first, cudaStream_t then) {
     const On on(place_);
+    GYRE_TRY(on.there());
     GYRE_TRY(said("cudaEventRecord", cudaEventRecord(event_, first)));
     return said("cudaStreamWaitEvent", cudaStreamWaitEvent(then, event_, 0));
   }
@@ -161,6 +170,7 @@ class CudaGpu final : public Gpu {
   Status open(int device) {
     place_ = GYRE_TRY(Place::of(device));
     const On on(*place_);
+    GYRE_TRY(on.there());
     GYRE_TRY(said("cudaDeviceGetAttribute", cudaDeviceGetAttribute(&capability_, cudaDevAttrComputeCapabilityMajor, device)));
     return said("cudaDeviceGetAttribute", cudaDeviceGetAttribute(&processors_, cudaDevAttrMultiProcessorCount, device));
   }

@@ -59,6 +59,7 @@ Status Place::open(int number) {
   GYRE_TRY(kernels::open("cuDevicePrimaryCtxRetain", retain));
   GYRE_TRY(said("cuDevicePrimaryCtxRetain", retain(&context, device)));
   const On on(*this);
+  GYRE_TRY(on.there());
   GYRE_TRY(load_step_kernels());
   GYRE_TRY(open_pool());
   int waits = 0;
@@ -115,6 +116,7 @@ Status Place::open_pool() {
 
 Result<GpuMemory> Place::allocate(size_t bytes) {
   const On on(*this);
+  GYRE_TRY(on.there());
   void* memory = nullptr;
   if (pool_ == nullptr) {
     GYRE_TRY(said("cudaMalloc", cudaMalloc(&memory, bytes)));
@@ -123,7 +125,8 @@ Result<GpuMemory> Place::allocate(size_t bytes) {
     GYRE_TRY(said("cudaStreamSynchronize", cudaStreamSynchronize(stream_)));
   }
   return GpuMemory(static_cast<std::byte*>(memory), [this](std::byte* old) {
-    const On there(*this);
+    const On inside(*this);
+    if (!inside.there()) return;
     if (pool_ == nullptr)
       cudaFree(old);
     else
@@ -135,6 +138,7 @@ Result<GpuMemory> Place::allocate_pinned(size_t bytes) {
   std::byte* memory = kept(pinned_, bytes);
   if (memory == nullptr) {
     const On on(*this);
+    GYRE_TRY(on.there());
     void* fresh = nullptr;
     GYRE_TRY(said("cudaHostAlloc", cudaHostAlloc(&fresh, bytes, cudaHostAllocPortable | cudaHostAllocMapped)));
     memory = static_cast<std::byte*>(fresh);

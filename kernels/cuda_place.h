@@ -63,20 +63,23 @@ class Place {
 /// thread of the program makes: what is asked and taken here has nothing to do with its streams.
 class On {
  public:
-  explicit On(const Place& place) : place_(place) {
-    place_.driver.push(place_.context);
-    cudaThreadExchangeStreamCaptureMode(&mode_);
+  explicit On(const Place& place) : place_(place), there_(said("cuCtxPushCurrent", place.driver.push(place.context))) {
+    if (there_) cudaThreadExchangeStreamCaptureMode(&mode_);
   }
   ~On() {
+    if (!there_) return;
     cudaThreadExchangeStreamCaptureMode(&mode_);
     CUcontext ours = nullptr;
     place_.driver.pop(&ours);
   }
+  /// Error: calls would go elsewhere.
+  const Status& there() const { return there_; }
   On(const On&) = delete;
   On& operator=(const On&) = delete;
 
  private:
   const Place& place_;
+  Status there_;
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;  // the other one of the two meanwhile
 };
 

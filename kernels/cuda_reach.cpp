@@ -47,6 +47,7 @@ Status enable_peer(int device, int peer) {
 Result<ReachableMemory> Place::allocate_reachable(size_t bytes) {
   const size_t whole = (bytes + granularity - 1) / granularity * granularity;
   const On on(*this);
+  GYRE_TRY(on.there());
   std::byte* memory = kept(reachable_, whole);
   if (memory == nullptr) {
     void* fresh = nullptr;
@@ -66,6 +67,7 @@ Result<std::byte*> Place::reach(std::string_view bytes) {
   if (bytes.size() != sizeof handle) return Error{Code::cuda, fmt::format("a handle of GPU memory of {} bytes", bytes.size())};
   std::memcpy(&handle, bytes.data(), sizeof handle);
   const On on(*this);
+  GYRE_TRY(on.there());
   if (handle.process == own_process()) {
     if (handle.device != device) GYRE_TRY(enable_peer(device, handle.device));
     return handle.address;

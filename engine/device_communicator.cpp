@@ -22,7 +22,7 @@ Result<std::unique_ptr<DeviceCommunicator>> DeviceCommunicator::create(std::uniq
 
 Status DeviceCommunicator::open() {
   memory_ = GYRE_TRY(DeviceMemory::open(*communicator_, gpu_));
-  queue_ = GYRE_TRY(DeviceQueue::open(gpu_, memory_.everywhere()));
+  queue_ = GYRE_TRY(DeviceQueue::open(gpu_, memory_.path()));
   return {};
 }
 

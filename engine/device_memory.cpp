@@ -97,10 +97,12 @@ std::string DeviceMemory::open_others(kernels::Gpu& gpu, const std::vector<std::
     const bool own = peer == static_cast<size_t>(rank_);
     if (!own && region_ != nullptr && offers[peer].size() > 1) {
       const auto theirs = gpu.reach(std::string_view(offers[peer]).substr(1));
-      if (theirs)
-        regions_[peer] = *theirs;
-      else
+      if (theirs) {
+        regions_[peer] = theirs->address;
+        on_one_gpu_ = on_one_gpu_ && theirs->on_this_gpu;
+      } else {
         log::warn("rank {}: GPU memory of rank {} is not reached, messages go by the host: {}", rank_, peer, theirs.error().what);
+      }
     }
     opened += own || regions_[peer] != nullptr ? '1' : '0';
   }

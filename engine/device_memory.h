@@ -22,6 +22,10 @@ class DeviceMemory {
   bool reaches(Rank peer) const { return regions_[static_cast<size_t>(peer)] != nullptr; }
   /// All ranks so reach each other.
   bool everywhere() const { return everywhere_; }
+  MessagePath path() const {
+    if (!everywhere_) return MessagePath::host;
+    return on_one_gpu_ ? MessagePath::one_gpu : MessagePath::gpus;
+  }
   const transport::Slots& slots() const { return slots_; }
   /// Without sums, for messages of a plan of the communicator's; none of another plan is under way.
   Staging staging(const Plan&);
@@ -43,6 +47,7 @@ class DeviceMemory {
   std::vector<std::byte*> regions_;    // [peer]: theirs as this rank's GPU reaches it; null: not both reach each other's
   std::vector<std::byte*> pinned_at_;  // [connection]: places in, then out; null: none
   bool everywhere_ = false;
+  bool on_one_gpu_ = true;  ///< as far as regions are reached
   std::map<const schedule::Schedule*, Places> places_;
 };
 

@@ -32,8 +32,7 @@ class DeviceQueue {
   /// its caller.
   static constexpr size_t most_operations = 256;
 
-  /// `fast`: no message is slower than the GPU's own memory, and a step by gates has blocks for all that it moves.
-  static Result<std::unique_ptr<DeviceQueue>> open(kernels::Gpu&, bool fast);
+  static Result<std::unique_ptr<DeviceQueue>> open(kernels::Gpu&, MessagePath);
   ~DeviceQueue();  ///< kernels that wait are let go; the stream ends
   DeviceQueue(const DeviceQueue&) = delete;
   DeviceQueue& operator=(const DeviceQueue&) = delete;
@@ -74,7 +73,7 @@ class DeviceQueue {
  private:
   static constexpr unsigned most_blocks = kernels::most_stay_blocks;  // what a network brings keeps no more busy
 
-  DeviceQueue(kernels::Gpu&, bool fast);
+  DeviceQueue(kernels::Gpu&, MessagePath);
   Status wait_and_run(const DeviceSteps&, uint64_t first);
   Status stay(kernels::StayKernel, const Tickets&, bool announced);
   StayLane& lane(const Tickets& tickets) const { return tickets.replay ? replays_->lane() : shared_->lane; }

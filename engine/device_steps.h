@@ -11,6 +11,9 @@
 
 namespace gyre::engine {
 
+/// What the slowest of a communicator's messages go by: the memory of this rank's GPU, links between GPUs, or the host and networks.
+enum class MessagePath : uint8_t { one_gpu, gpus, host };
+
 /// Where a plan's messages lie, and sums that are on their way. Connection channel * ranks + peer is to and from that peer.
 struct Staging {
   /// [connection]: message 0, the others behind it; null: the plan has none there.

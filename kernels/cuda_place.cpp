@@ -57,6 +57,9 @@ Status Place::open(int number) {
   GYRE_TRY(kernels::open("cuCtxPopCurrent", driver.pop));
   decltype(&cuDevicePrimaryCtxRetain) retain = nullptr;
   GYRE_TRY(kernels::open("cuDevicePrimaryCtxRetain", retain));
+  decltype(&cuDeviceGetUuid) uuid_of = nullptr;
+  GYRE_TRY(kernels::open("cuDeviceGetUuid", uuid_of));
+  GYRE_TRY(said("cuDeviceGetUuid", uuid_of(&uuid, device)));
   GYRE_TRY(said("cuDevicePrimaryCtxRetain", retain(&context, device)));
   const On on(*this);
   GYRE_TRY(on.there());

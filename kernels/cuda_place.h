@@ -37,11 +37,12 @@ class Place {
   Result<GpuMemory> allocate(size_t bytes);
   Result<GpuMemory> allocate_pinned(size_t bytes);
   Result<ReachableMemory> allocate_reachable(size_t bytes);
-  Result<std::byte*> reach(std::string_view handle);
+  Result<ReachedMemory> reach(std::string_view handle);
 
   Driver driver;
   CUcontext context = nullptr;
   int device = 0;
+  CUuuid uuid{};              ///< of the device, whose number is another one in another process
   bool streams_wait = false;  ///< for flags, and other streams go on meanwhile
 
  private:

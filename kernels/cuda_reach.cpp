@@ -23,6 +23,7 @@ const ProcessToken& own_process() {
 /// Its bytes are the handle.
 struct Handle {
   ProcessToken process{};
+  CUuuid uuid{};  // of the device
   int32_t device = 0;
   int32_t has_ipc = 0;  ///< else for this process only
   std::byte* address = nullptr;
@@ -55,29 +56,30 @@ Result<ReachableMemory> Place::allocate_reachable(size_t bytes) {
       return Error{Code::cuda, fmt::format("{}, of {} bytes on GPU {}", status.error().what, whole, device)};
     memory = static_cast<std::byte*>(fresh);
   }
-  Handle handle{own_process(), device, 0, memory, {}};
+  Handle handle{own_process(), uuid, device, 0, memory, {}};
   handle.has_ipc = said("cudaIpcGetMemHandle", cudaIpcGetMemHandle(&handle.ipc, memory)) ? 1 : 0;
   std::string bytes_of_handle(sizeof handle, '\0');
   std::memcpy(bytes_of_handle.data(), &handle, sizeof handle);
   return ReachableMemory{keeping(memory, reachable_, whole), std::move(bytes_of_handle)};
 }  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks): a std::function's own, which it gives back
 
-Result<std::byte*> Place::reach(std::string_view bytes) {
+Result<ReachedMemory> Place::reach(std::string_view bytes) {
   Handle handle;
   if (bytes.size() != sizeof handle) return Error{Code::cuda, fmt::format("a handle of GPU memory of {} bytes", bytes.size())};
   std::memcpy(&handle, bytes.data(), sizeof handle);
   const On on(*this);
   GYRE_TRY(on.there());
+  const bool here = std::memcmp(&handle.uuid, &uuid, sizeof uuid) == 0;
   if (handle.process == own_process()) {
     if (handle.device != device) GYRE_TRY(enable_peer(device, handle.device));
-    return handle.address;
+    return ReachedMemory{handle.address, here};
   }
   if (handle.has_ipc == 0) return Error{Code::cuda, fmt::format("GPU {} of another process has no IPC", handle.device)};
   const std::lock_guard lock(mutex_);
-  if (const auto known = reached_.find(bytes); known != reached_.end()) return known->second;
+  if (const auto known = reached_.find(bytes); known != reached_.end()) return ReachedMemory{known->second, here};
   void* memory = nullptr;
   GYRE_TRY(said("cudaIpcOpenMemHandle", cudaIpcOpenMemHandle(&memory, handle.ipc, cudaIpcMemLazyEnablePeerAccess)));
-  return reached_.emplace(bytes, static_cast<std::byte*>(memory)).first->second;
+  return ReachedMemory{reached_.emplace(bytes, static_cast<std::byte*>(memory)).first->second, here};
 }
 
 }  // namespace gyre::kernels

@@ -22,6 +22,12 @@ struct ReachableMemory {
   std::string handle;
 };
 
+/// What another rank has allocated so, where this GPU's kernels reach it.
+struct ReachedMemory {
+  std::byte* address = nullptr;
+  bool on_this_gpu = false;
+};
+
 /// A flag that is opened for all tickets there will ever be. Streams compare as signed numbers and by their difference, so that the
 /// largest unsigned one would be less than any ticket.
 inline constexpr uint64_t all_tickets = INT64_MAX;
@@ -67,9 +73,9 @@ class Gpu {
   virtual Result<GpuMemory> allocate_pinned(size_t bytes) = 0;
   /// Error: others can't reach this GPU's memory. What is given back may still be read: it stays mapped as long as this process lives.
   virtual Result<ReachableMemory> allocate_reachable(size_t bytes) = 0;
-  /// Where this GPU's kernels reach what a rank on this host, of this process or another, has allocated so; as long as both processes
-  /// live. Error: they can't.
-  virtual Result<std::byte*> reach(std::string_view handle) = 0;
+  /// What a rank on this host, of this process or another, has allocated so; as long as both processes live. Error: this GPU's kernels
+  /// can't reach it.
+  virtual Result<ReachedMemory> reach(std::string_view handle) = 0;
   /// Whether its kernels reduce this type.
   virtual bool computes(DataType) const { return true; }
   /// Whether its streams can wait for flags.

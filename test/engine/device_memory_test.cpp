@@ -26,7 +26,7 @@ std::string by_gates(Communicator& host, const Call& call) {
   const uint32_t credits = transport::PostedFifo::certain_credits(memory->slots());
   const auto turns = schedule::turns((*plan)->schedule(), host.rank(), credits, (*plan)->slices());
   if (!turns) return turns.error().what;
-  const auto queue = DeviceQueue::open(gpu->gpu(), true);
+  const auto queue = DeviceQueue::open(gpu->gpu(), memory->path());
   if (!queue) return queue.error().what;
   auto* const nowhere = reinterpret_cast<std::byte*>(uintptr_t{1} << 40);  // no kernel runs
   const DeviceSteps steps = device_steps(**plan, host.rank(), *turns, {nowhere, nowhere, 0}, nowhere, memory->staging(**plan));

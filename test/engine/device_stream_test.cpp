@@ -1,4 +1,7 @@
 // What a communicator gives its stream, and when.
+#include <fmt/format.h>
+
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -59,6 +62,44 @@ class FullStream final : public test::StreamOver {
   unsigned launched_ = 0;
 };
 
+/// Notes how many blocks the largest kernel has.
+class NotedStream final : public test::StreamOver {
+ public:
+  using StreamOver::launch;
+  using StreamOver::StreamOver;
+  static inline std::atomic<unsigned> most_blocks{0};
+
+  Status launch(kernels::StepKernel kernel, const kernels::StepArgs& args, unsigned blocks) override {
+    for (unsigned most = most_blocks; most < blocks && !most_blocks.compare_exchange_weak(most, blocks);) {
+    }
+    return StreamOver::launch(kernel, args, blocks);
+  }
+};
+
+/// What it reaches is another GPU's.
+class FarGpu final : public test::GpuOver {
+ public:
+  using GpuOver::GpuOver;
+
+  Result<kernels::ReachedMemory> reach(std::string_view handle) override {
+    return kernels::ReachedMemory{GYRE_TRY(GpuOver::reach(handle)).address, false};
+  }
+};
+
+/// Blocks of the largest kernel of an all-reduce whose messages are worth 48.
+unsigned most_blocks_of(DeviceRank& on, kernels::Gpu& below, std::string& wrong) {
+  test::GpuWith<NotedStream> gpu(below);
+  const auto device = test::second_communicator(on, gpu);
+  if (!device) return wrong = device.error().what, 0;
+  DeviceRank rank{on.host, **device, on.gpu, on.stream};
+  test::DeviceArray<int64_t> data(on, std::vector<int64_t>(size_t{1536} * 1024, 1));
+  if (Status given = test::sum(rank, data, on.stream, HandOff::gates); !given) return wrong = given.error().what, 0;
+  if (!data.all(2)) wrong = "a wrong sum";
+  if (Status ended = rank.device.finish(); !ended) wrong = ended.error().what;
+  if (Status met = on.host.bootstrap().barrier(); !met) wrong = met.error().what;
+  return NotedStream::most_blocks;
+}
+
 }  // namespace
 
 TEST_CASE("a collective moves while it is still being given to the stream", "[device]") {
@@ -105,4 +146,24 @@ TEST_CASE("a collective that a stream takes half of is an error on all ranks, an
           rank.device.abort("the test has seen enough");
           return on.stream.done_within(1s) ? "" : "the stream is not free";
         }) == "");
+}
+
+TEST_CASE("steps have no more blocks than what messages go by keeps busy", "[device]") {
+  struct Case {
+    MessagePath path;
+    unsigned least, most;
+  };
+  for (const Case& expected : {Case{MessagePath::one_gpu, 33, ~0U}, Case{MessagePath::gpus, 32, 32}, Case{MessagePath::host, 8, 8}}) {
+    INFO("path " << static_cast<int>(expected.path));
+    NotedStream::most_blocks = 0;
+    CHECK(run_device_ranks(2, {"GYRE_TRANSPORT=loopback", "GYRE_SLOT_BYTES=2M", "GYRE_ALGORITHM=ring"}, [&](DeviceRank& on) -> std::string {
+            FarGpu far(on.gpu.gpu());
+            test::UnreachableGpu unreachable(on.gpu.gpu());
+            const std::array<kernels::Gpu*, 3> below{&on.gpu.gpu(), &far, &unreachable};
+            std::string wrong;
+            const unsigned blocks = most_blocks_of(on, *below.at(static_cast<size_t>(expected.path)), wrong);
+            if (!wrong.empty()) return wrong;
+            return blocks >= expected.least && blocks <= expected.most ? "" : fmt::format("{} blocks", blocks);
+          }) == "");
+  }
 }

@@ -40,7 +40,7 @@ class GpuOver : public kernels::Gpu {
   Result<kernels::GpuMemory> allocate(size_t bytes) override { return gpu_.allocate(bytes); }
   Result<kernels::GpuMemory> allocate_pinned(size_t bytes) override { return gpu_.allocate_pinned(bytes); }
   Result<kernels::ReachableMemory> allocate_reachable(size_t bytes) override { return gpu_.allocate_reachable(bytes); }
-  Result<std::byte*> reach(std::string_view handle) override { return gpu_.reach(handle); }
+  Result<kernels::ReachedMemory> reach(std::string_view handle) override { return gpu_.reach(handle); }
   bool computes(DataType type) const override { return gpu_.computes(type); }
   bool streams_wait() const override { return gpu_.streams_wait(); }
   unsigned resident_blocks() const override { return gpu_.resident_blocks(); }

@@ -10,7 +10,7 @@ class UnreachableGpu final : public GpuOver {
   explicit UnreachableGpu(kernels::Gpu& gpu, bool streams_wait = true) : GpuOver(gpu), streams_wait_(streams_wait) {}
 
   Result<kernels::ReachableMemory> allocate_reachable(size_t) override { return no(); }
-  Result<std::byte*> reach(std::string_view) override { return no(); }
+  Result<kernels::ReachedMemory> reach(std::string_view) override { return no(); }
   bool streams_wait() const override { return streams_wait_ && GpuOver::streams_wait(); }
 
  private:

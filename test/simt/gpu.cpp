@@ -227,10 +227,10 @@ Result<kernels::ReachableMemory> HostGpu::allocate_reachable(size_t bytes) {
   return kernels::ReachableMemory{{taken.address, [taken](std::byte*) { reachable_store().give_back(taken); }}, std::move(handle)};
 }
 
-Result<std::byte*> HostGpu::reach(std::string_view handle) {
+Result<kernels::ReachedMemory> HostGpu::reach(std::string_view handle) {
   Handle theirs;
   std::memcpy(&theirs, handle.data(), sizeof theirs);
-  return reachable_store().reach(theirs);
+  return kernels::ReachedMemory{GYRE_TRY(reachable_store().reach(theirs)), true};
 }
 
 }  // namespace gyre::simt

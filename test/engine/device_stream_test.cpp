@@ -153,7 +153,7 @@ TEST_CASE("steps have no more blocks than what messages go by keeps busy", "[dev
     MessagePath path;
     unsigned least, most;
   };
-  for (const Case& expected : {Case{MessagePath::one_gpu, 33, ~0U}, Case{MessagePath::gpus, 32, 32}, Case{MessagePath::host, 8, 8}}) {
+  for (const Case& expected : {Case{MessagePath::one_gpu, 33, ~0U}, Case{MessagePath::gpus, 32, 32}, Case{MessagePath::host, 16, 16}}) {
     INFO("path " << static_cast<int>(expected.path));
     NotedStream::most_blocks = 0;
     CHECK(run_device_ranks(2, {"GYRE_TRANSPORT=loopback", "GYRE_SLOT_BYTES=2M", "GYRE_ALGORITHM=ring"}, [&](DeviceRank& on) -> std::string {

@@ -62,6 +62,21 @@ struct Traffic {
   size_t sources, destinations;
 };
 
+/// The GPU's multiprocessors.
+int processors() {
+  int count = 0;
+  must(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, 0));
+  return count;
+}
+
+/// How much of the GPU's multiprocessors a step takes from other kernels while its message comes over a network of 400 Gb/s: each block
+/// one, as far as there are.
+double sm_time_of_wire_time(size_t bytes, unsigned blocks, double seconds) {
+  constexpr double wire = 50e9;  // bytes per second
+  const auto all = static_cast<double>(processors());
+  return std::min(static_cast<double>(blocks), all) / all * seconds / (static_cast<double>(bytes) / wire);
+}
+
 void step_bandwidth(Gpu& gpu, const Traffic& traffic, size_t bytes, unsigned blocks, double copy) {
   std::vector<GpuMemory> memory;
   for (size_t i = 0; i < traffic.sources + traffic.destinations; ++i) memory.push_back(must(gpu.allocate(bytes)));
@@ -80,7 +95,8 @@ void step_bandwidth(Gpu& gpu, const Traffic& traffic, size_t bytes, unsigned blo
        {"blocks", blocks},
        {"us", seconds * 1e6},
        {"gb_per_s", rate},
-       {"of_copy", rate / copy}});
+       {"of_copy", rate / copy},
+       {"sm_time_of_wire_time", sm_time_of_wire_time(bytes, blocks, seconds)}});
 }
 
 std::string word(engine::HandOff hand_off) { return hand_off == engine::HandOff::gates ? "gates" : "stays"; }
@@ -173,7 +189,7 @@ void measure() {
   for (const Traffic& traffic :
        {Traffic{"1->1", Shape::one_to_one, 1, 1}, Traffic{"2->1", Shape::two_to_one, 2, 1}, Traffic{"2->2", Shape::two_to_two, 2, 2}}) {
     for (const size_t bytes : {MiB, 16 * MiB, 64 * MiB, 256 * MiB}) {
-      for (const unsigned most : {8U, ~0U}) step_bandwidth(*gpu, traffic, bytes, step_blocks(bytes, most), copy);
+      for (const unsigned most : {8U, 16U, 32U, ~0U}) step_bandwidth(*gpu, traffic, bytes, step_blocks(bytes, most), copy);
     }
   }
   for (const auto hand_off : {engine::HandOff::gates, engine::HandOff::stays}) round_trip(*gpu, hand_off);

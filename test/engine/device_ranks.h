@@ -14,6 +14,7 @@
 #include "engine/device_communicator.h"
 #include "test/engine/test_device.h"
 #include "test/engine/unreachable_gpu.h"
+#include "test/engine/watched_gpu.h"
 #include "test/kernels/patterns.h"
 #include "test/ranks.h"
 
@@ -82,16 +83,20 @@ inline std::string on_device(engine::Communicator& first, const DeviceBody& body
   const auto gpu = TestDevice::open();
   UnreachableGpu unreachable(gpu->gpu());
   const bool reached = reach == Reach::all || (reach == Reach::some && host.rank() != 0);
+  Watch::allow();
+  WatchedGpu watched(reached ? gpu->gpu() : unreachable);
   const auto stream = gpu->open_stream();
   auto second = host.split(0, host.rank(), nullptr, row);
   if (!second) return "split: " + second.error().what;
-  auto device = engine::DeviceCommunicator::create(*std::move(second), reached ? gpu->gpu() : unreachable);
+  auto device = engine::DeviceCommunicator::create(*std::move(second), watched);
   if (!device) return "create on the device: " + device.error().what;
   if ((*device)->all_on_gpus() != (reach == Reach::all || host.size() == 1)) return "messages do not go where they should";
   if (const Status as_other = host.only_on_gpus(reach == Reach::all); !as_other) return as_other.error().what;
   DeviceRank rank{host, **device, *gpu, *stream};
   const std::string word = body(rank);
   std::ignore = (*device)->finish();  // others may still need what this rank's GPU has done
+  if (word.empty() && watched.strangers() != 0)
+    return fmt::format("{} calls into CUDA by threads that must make none", watched.strangers());
   return word;
 }
 

@@ -4,6 +4,8 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
+#include <string_view>
 #include <thread>
 
 #include "kernels/mem.h"
@@ -166,4 +168,50 @@ TEST_CASE("steps have no more blocks than what messages go by keeps busy", "[dev
             return blocks >= expected.least && blocks <= expected.most ? "" : fmt::format("{} blocks", blocks);
           }) == "");
   }
+}
+
+TEST_CASE("a collective of 256 operations goes by gates, and of one more by a kernel that stays", "[device]") {
+  const auto device = test::TestDevice::open();
+  const auto queue = DeviceQueue::open(device->gpu(), MessagePath::host);
+  REQUIRE(queue);
+  DeviceSteps steps;
+  steps.steps.resize(84);    // each waits and says that it has ended, beside what leads in and out
+  steps.kernels.resize(86);  // one has nothing to do
+  for (size_t k = 1; k < steps.kernels.size(); ++k) steps.kernels[k].args.count = 1;
+  const bool gates = device->gpu().streams_wait();
+  CHECK((*queue)->fitting(steps) == (gates ? HandOff::gates : HandOff::stays));
+  steps.kernels[0].args.count = 1;
+  CHECK((*queue)->fitting(steps) == HandOff::stays);
+}
+
+TEST_CASE("a stream goes on while others wait behind closed gates, where the GPU says so", "[device][gate]") {
+  const auto device = test::TestDevice::open();
+  kernels::Gpu& gpu = device->gpu();
+  const char* const connections = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+  if (connections != nullptr && connections == std::string_view("1")) {
+    CHECK_FALSE(gpu.streams_wait());
+    return;
+  }
+  REQUIRE(gpu.streams_wait());
+  const auto memory = gpu.allocate_pinned(4096);
+  REQUIRE(memory);
+  auto* const gate = reinterpret_cast<uint64_t*>(memory->get());
+  std::vector<std::unique_ptr<kernels::Stream>> closed;  // a rank's, and the user's behind it
+  std::vector<std::unique_ptr<test::TestStream>> behind;
+  for (int rank = 0; rank < std::min(test::TestDevice::most_ranks(), 4) - 1; ++rank) {
+    closed.push_back(*gpu.open_stream());
+    behind.push_back(device->open_stream());
+    REQUIRE(closed.back()->wait(gate, 1));
+    REQUIRE(closed.back()->lead(behind.back()->handle()));
+  }
+  const auto own = device->open_stream();
+  const auto stream = gpu.open_stream();
+  REQUIRE(stream);
+  REQUIRE((*stream)->follow(own->handle()));
+  REQUIRE((*stream)->launch(kernels::step_kernel_of(DataType::uint8, ReduceOp::sum, kernels::Shape::one_to_one), kernels::StepArgs{}, 1));
+  REQUIRE((*stream)->lead(own->handle()));
+  CHECK(own->done_within(5s));
+  CHECK_FALSE(behind.front()->done_within(0s));
+  kernels::store_release(gate, 1);
+  for (const auto& stream_behind : behind) CHECK(stream_behind->done_within(5s));
 }

@@ -99,21 +99,22 @@ Result<std::optional<Operation>> DeviceCommunicator::next_begun() {
   return std::optional(DeviceGraphs::next_run(*captured, replays.assign(captured->place, captured->kernels)));
 }
 
-// While graphs hold collectives nobody says that one has begun: it is looked for at once for a while, and then
-// every now and then.
+// Who calls often has the thread looking, and need not wake it. While graphs hold collectives nobody says that one has begun: it is looked
+// for at once for a while, and then every now and then.
 void DeviceCommunicator::rest(std::unique_lock<std::mutex>& lock) {
   constexpr std::chrono::milliseconds awake{2}, drowsy{100};
-  constexpr std::chrono::microseconds nap{50}, long_nap{500};
+  constexpr std::chrono::microseconds between_calls{100}, nap{50}, long_nap{500};
   const bool looks = !failure_ && (!graphs_.empty() || !waiting_.empty());
-  if (!looks) {
+  const auto idle = std::chrono::steady_clock::now() - active_;
+  if (!looks && idle >= between_calls) {
     given_.wait(lock, [&] { return over_ || (!failure_ && (under_way() || !graphs_.empty())); });
     return;
   }
-  if (const Status lives = communicator_->lives(); !lives) {
+  if (const Status lives = looks ? communicator_->lives() : Status(); !lives) {
     std::ignore = fail(lives.error());
     return;
   }
-  if (const auto idle = std::chrono::steady_clock::now() - active_; idle >= awake) {
+  if (looks && idle >= awake) {
     given_.wait_for(lock, idle < drowsy ? nap : long_nap, [&] { return over_ || ended_ != last_.number; });
     return;
   }

@@ -257,8 +257,7 @@ void DeviceCommunicator::serve() {
     if (!done)
       std::ignore = fail(done.error());
     else if (*done)
-      ended_ = asked.number;
-    if (!graphs_.empty()) active_ = std::chrono::steady_clock::now();
+      ended_ = asked.number, active_ = std::chrono::steady_clock::now();
     lock.unlock();
     do std::this_thread::yield();
     while (wanted_.load() > 0);

@@ -122,7 +122,7 @@ class DeviceCommunicator {
   DeviceGraphs graphs_;
   std::deque<Operation> waiting_;                 // given while graphs held collectives: until the GPU begins them
   std::atomic<bool> in_graphs_{false};            // one of these two has some
-  std::chrono::steady_clock::time_point active_;  // so long something was under way while graphs held collectives
+  std::chrono::steady_clock::time_point active_;  // when the last one ended
   std::optional<std::chrono::steady_clock::time_point> finishing_since_;
   bool finished_ = false;  // and nothing has been given or begun since: what runs later is an error, also where others have gone meanwhile
   bool over_ = false;

@@ -120,7 +120,8 @@ class DeviceArray {
     stream_.copy(memory_.get(), given_.data(), bytes_);
   }
   ~DeviceArray() {
-    if (memory_ != nullptr) std::ignore = stream_.done_within(std::chrono::seconds(2));  // it may still be copied to
+    if (memory_ == nullptr || stream_.done_within(std::chrono::seconds(2))) return;
+    std::ignore = memory_.release();  // kernels may still use it: the test fails by its own words, not by a crash
   }
   DeviceArray(DeviceArray&&) noexcept = default;
   DeviceArray& operator=(DeviceArray&&) = delete;

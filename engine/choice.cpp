@@ -96,9 +96,9 @@ Result<Choice> by_price(const Circumstances& c, const Call& call, topo::Profiles
   }
   const std::string wanted = topo::text({call.collective, c.ranks, 1, call.root, {}, must_be_ordered(c, call)});
   std::string why;
-  for (const auto& [family, shape, price, measured, refused] : priced.candidates) {
-    const bool has_collective = topo::refusal(*topo::family_named(family), shape).empty();
-    if (!refused.empty() && has_collective) why += fmt::format("; {}: {}", family, refused);
+  for (const topo::Candidate& other : priced.candidates) {
+    const bool has_collective = topo::refusal(*topo::family_named(other.family), other.shape).empty();
+    if (!other.refused.empty() && has_collective) why += fmt::format("; {}: {}", other.family, other.refused);
   }
   for (const auto& [name, reason] : excluded) why += fmt::format("; {}: {}", name.substr(0, name.find(':')), reason);
   return Error{Code::invalid_usage, fmt::format("no algorithm has {}{}", wanted, why)};

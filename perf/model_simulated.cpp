@@ -66,6 +66,7 @@ void print_row(size_t bytes, const topo::Choice& choice, const SimulatedChoice& 
 }  // namespace
 
 Status simulate_choices(const ModelCommand& command, topo::Query query) {
+  if (rooted(query.collective)) fmt::print("# simulated: one call, and the work of the busiest rank, which sets the pace of calls\n");
   query.shape_channels = 1;  // as the engine has it, which drives all channels with one thread
   topo::Profiles profiles;
   Times times;

@@ -17,6 +17,13 @@ std::string refused(std::string_view family, std::string_view grid, uint32_t cha
   return fmt::format("{:<17} {:<14} {:>8} refused: {}\n", family, grid, channels, why);
 }
 
+// Of what decides, and who else would take it.
+std::string note(const Candidate& candidate, bool rule) {
+  if (candidate.measured) return "by its times, not its price";
+  const std::string_view played = candidate.simulated ? "simulated, since near the lightest" : "";
+  return fmt::format("{}{}{}", played, candidate.simulated && rule ? "; " : "", rule ? "the rule of thumb's" : "");
+}
+
 }  // namespace
 
 std::string explain(const Query& query, const Choice& choice, std::span<const DirectCandidate> direct) {
@@ -32,8 +39,7 @@ std::string explain(const Query& query, const Choice& choice, std::span<const Di
   }
   for (const Candidate& c : choice.candidates) {
     const std::string grid = c.shape.grid.empty() ? "" : fmt::format("{}", fmt::join(c.shape.grid, "x"));
-    const std::string_view note = c.measured ? "by its times, not its price" : &c == rule ? "the rule of thumb's" : "";
-    out += c.refused.empty() ? row(c.family, grid, c.shape.channels, predicted(c), c.price, us(weighed(query, c)), note)
+    out += c.refused.empty() ? row(c.family, grid, c.shape.channels, predicted(c), c.price, us(weighed(query, c)), note(c, &c == rule))
                              : refused(c.family, grid, c.shape.channels, c.refused);
   }
   return out;

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "schedule/fuse.h"
 #include "topo/grid.h"
+#include "topo/simulated.h"
 
 namespace gyre::topo {
 namespace {
@@ -95,8 +98,14 @@ std::optional<double> measured(const Query& query, const Candidate& candidate, c
   return candidate.price.seconds * (off[0] + beside->part * (off[1] - off[0]));
 }
 
+// Of a block, as sent.
+double sent_bytes(const Query& query, const Family& family, const Shape& shape, Profiles& profiles) {
+  const bool partial = query.ordered && profiles.order_of(family, shape).sends_partial;
+  return query.block_bytes * (partial ? query.partial_widths : 1);  // all of its messages: at the least half of them hold partial sums
+}
+
 Candidate candidate(const Query& query, const Family& family, const std::vector<int>& grid, uint32_t channels, Profiles& profiles) {
-  Candidate out{family.name, {query.collective, query.ranks, channels, query.root, grid, query.ordered}, {}, {}, {}};
+  Candidate out{family.name, {query.collective, query.ranks, channels, query.root, grid, query.ordered}, {}, {}, {}, {}};
   out.refused = refusal(family, out.shape);
   if (lacks_nodes(family, out.shape)) {
     const bool on_one_node = query.placement.nodes(query.ranks) == 1;
@@ -105,12 +114,7 @@ Candidate candidate(const Query& query, const Family& family, const std::vector<
   if (out.refused.empty() && query.channels < family.channels) {
     out.refused = fmt::format("needs {} channels, and {} is allowed", family.channels, query.channels);
   }
-  double bytes = query.block_bytes;
-  if (out.refused.empty() && query.ordered) {
-    const Order& order = profiles.order_of(family, out.shape);
-    out.refused = order.refusal;
-    if (order.sends_partial) bytes *= query.partial_widths;  // all of its messages: at the least half of them hold partial sums
-  }
+  if (out.refused.empty() && query.ordered) out.refused = profiles.order_of(family, out.shape).refusal;
   if (!out.refused.empty()) return out;
   const schedule::RankPairs missing = missing_pairs(query.overrides);
   const Result<Profile>& profile = profiles.of(family.name, out.shape, query.placement, missing);
@@ -121,7 +125,7 @@ Candidate candidate(const Query& query, const Family& family, const std::vector<
   } else {
     Costs costs = query.costs;
     out.refused = slowed(query, out, missing, costs);
-    out.price = price(*profile, costs, bytes, query.cutting);
+    out.price = price(*profile, costs, sent_bytes(query, family, out.shape, profiles), query.cutting);
     out.measured = measured(query, out, *profile);
   }
   return out;
@@ -129,12 +133,13 @@ Candidate candidate(const Query& query, const Family& family, const std::vector<
 
 constexpr double alike = 1.03;  // weights that differ by less are the same to who measures
 
+bool crowded(const Query& query) {
+  const int ranks = query.placement.per_node > 0 ? query.placement.per_node : query.ranks;
+  return query.costs.processors_per_node > 0 && query.costs.processors_per_node < ranks;
+}
 // Ranks of a node share processors, and the kernel moves what they send. Over slots this has been measured, too, and chose worse
 // (perf/results/2026-11-23-collectives).
-bool shares_processors(const Query& query) {
-  const int ranks = query.placement.per_node > 0 ? query.placement.per_node : query.ranks;
-  return !query.slots && query.costs.processors_per_node > 0 && query.costs.processors_per_node < ranks;
-}
+bool shares_processors(const Query& query) { return !query.slots && crowded(query); }
 
 // The lightest first. Where ranks of one node share processors, of those that weigh as much as the lightest: with a
 // root, first the one whose busiest rank has the least to do; else the one with the fewest messages one after another, which passes
@@ -154,6 +159,55 @@ void sort(std::vector<Candidate>& candidates, const Query& query) {
   });
 }
 
+constexpr double most_above = 1.25;  // of a simulated time, a price that must be looked at
+
+// Sizes that are played as one, the least of them: a quarter of an octave.
+double least_alike(double bytes) {
+  int exponent = 0;
+  const double mantissa = std::frexp(bytes, &exponent);
+  return std::ldexp(std::floor(mantissa * 8) / 8, exponent);
+}
+
+// The price by as much as the simulated time is more, or less, than it at the least size of its kind.
+std::optional<double> simulated(const Query& query, const Candidate& candidate, Profiles& profiles) {
+  const double bytes = least_alike(sent_bytes(query, *family_named(candidate.family), candidate.shape, profiles));
+  const Result<Profile>& profile = profiles.of(candidate.family, candidate.shape, query.placement);
+  const auto seconds = profiles.simulated(query, candidate.family, candidate.shape, bytes);
+  const double priced = price(*profile, query.costs, bytes, query.cutting).seconds;
+  if (!seconds || priced == 0) return {};
+  return candidate.price.seconds * (*seconds / priced);
+}
+
+// A price is the largest of several bounds, and too low where two of them do not overlap; candidates are often nearer to each other than
+// to their prices. So those that may be the lightest are played, from the lightest on: all whose price is not beyond the least time. Not
+// where the system decides which rank runs next, which the simulator does not know. True: the order may be another.
+bool play(std::vector<Candidate>& candidates, const Query& query, Profiles& profiles) {
+  const bool by_times = std::ranges::any_of(candidates, [](const Candidate& c) { return c.measured.has_value(); });
+  if (by_times || crowded(query) || !query.overrides.empty()) return false;
+  double least = std::numeric_limits<double>::infinity();
+  for (Candidate& candidate : candidates) {
+    if (!candidate.refused.empty() || weighed(query, candidate.price) > most_above * least) break;
+    candidate.simulated = simulated(query, candidate, profiles);
+    least = std::min(least, weighed(query, candidate));
+  }
+  return true;
+}
+
+// All that a simulation depends on beside its Key.
+std::vector<double> played_on(const Query& query, double block_bytes) {
+  const Costs& costs = query.costs;
+  std::vector<double> out{block_bytes, costs.rank.gamma, costs.rank.copy, costs.rank.step};
+  for (const schedule::LinkClass& link : costs.link) {
+    out.insert(out.end(), {link.alpha, link.beta, link.overhead, link.by_processor ? 1.0 : 0.0});
+  }
+  for (const int count : {costs.nics_per_node, costs.processors_per_node}) out.push_back(count);
+  const schedule::Cutting& cutting = query.cutting;
+  for (const size_t number : {cutting.slot_bytes, size_t{cutting.slices}, cutting.unit_bytes, size_t{cutting.credits}}) {
+    out.push_back(static_cast<double>(number));
+  }
+  return out;
+}
+
 }  // namespace
 
 double weighed(const Query& query, const Price& price) {
@@ -163,7 +217,11 @@ double weighed(const Query& query, const Price& price) {
 }
 
 double weighed(const Query& query, const Candidate& candidate) {
-  return candidate.measured ? *candidate.measured : weighed(query, candidate.price);
+  if (candidate.measured) return *candidate.measured;
+  if (!candidate.simulated) return weighed(query, candidate.price);
+  Price played = candidate.price;
+  played.seconds = *candidate.simulated;
+  return weighed(query, played);
 }
 
 const Result<Profile>& Profiles::of(std::string_view family, const Shape& shape, const Placement& placement,
@@ -182,6 +240,17 @@ const Order& Profiles::order_of(const Family& family, const Shape& shape) {
   return orders_.emplace(std::move(key), order(family, shape)).first->second;
 }
 
+std::optional<double> Profiles::simulated(const Query& query, std::string_view family, const Shape& shape, double block_bytes) {
+  Key key{family,     shape.collective,         shape.ranks,   shape.channels,       shape.root,
+          shape.grid, query.placement.per_node, shape.ordered, schedule::RankPairs()};
+  const auto [found, is_new] = simulated_.try_emplace({std::move(key), played_on(query, block_bytes)});
+  if (!is_new) return found->second;
+  if (const Result<Profile>& profile = of(family, shape, query.placement)) {
+    found->second = sampled_seconds(query, *profile, family, shape, block_bytes);
+  }
+  return found->second;
+}
+
 Choice choose(const Query& query, Profiles& profiles) {
   Choice out;
   for (const Family& family : families()) {
@@ -193,6 +262,7 @@ Choice choose(const Query& query, Profiles& profiles) {
     }
   }
   sort(out.candidates, query);
+  if (play(out.candidates, query, profiles)) sort(out.candidates, query);
   return out;
 }
 

@@ -36,8 +36,9 @@ struct Candidate {
   std::string_view family;
   Shape shape;
   Price price;
-  std::optional<double> measured;  ///< seconds
-  std::string refused;             ///< why it can't run; empty: it can
+  std::optional<double> measured;   ///< seconds
+  std::optional<double> simulated;  ///< seconds of one call, where its price is near the lightest
+  std::string refused;              ///< why it can't run; empty: it can
 };
 /// Seconds that it takes: as measured, where it was, and else its price.
 inline double predicted(const Candidate& candidate) { return candidate.measured.value_or(candidate.price.seconds); }
@@ -47,7 +48,7 @@ inline double predicted(const Candidate& candidate) { return candidate.measured.
 /// work takes which no processor leaves lying). Calls of what has a root follow each other without waiting, and the busiest rank sets
 /// their pace: its work is added.
 double weighed(const Query&, const Price&);
-/// The same, or as measured, of calls that followed each other, or simulated, of one: nothing is added.
+/// The same of its simulated time, where it has one; or as measured, of calls that followed each other: nothing is added.
 double weighed(const Query&, const Candidate&);
 
 struct Choice {
@@ -67,11 +68,14 @@ class Profiles {
   const Result<Profile>& of(std::string_view family, const Shape&, const Placement&, const schedule::RankPairs& missing = {});
   /// As topo::order().
   const Order& order_of(const Family&, const Shape&);
+  /// As sampled_seconds() (topo/simulated.h).
+  std::optional<double> simulated(const Query&, std::string_view family, const Shape&, double block_bytes);
 
  private:
   using Key = std::tuple<std::string, Collective, int, uint32_t, Rank, std::vector<int>, int, bool, schedule::RankPairs>;
   std::map<Key, Result<Profile>> known_;
   std::map<Key, Order> orders_;
+  std::map<std::pair<Key, std::vector<double>>, std::optional<double>> simulated_;  // and by size and costs
 };
 
 Choice choose(const Query&, Profiles&);

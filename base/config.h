@@ -65,13 +65,14 @@ struct Config {
       "default",
       "What the bits of a reduction of floats depend on; default: inputs, job and options; ordered: the ranks' inputs, and nothing else.",
       {"default", "ordered"}};
-  Number attach{"GYRE_ATTACH",
-                1,
-                "1: two ranks of a host read large blocks straight from each other's buffers, where the kernel lets them and a trial finds "
-                "that as fast as messages; 2: whatever the trial finds; 0: they do not.",
-                {},
-                0,
-                2};
+  Number attach{
+      "GYRE_ATTACH",
+      1,
+      "1: ranks of a host read large blocks straight from each other's buffers, where the kernel lets them: two, where a trial finds that "
+      "not much slower than messages, and those that share processors; 2: two whatever the trial finds; 0: they do not.",
+      {},
+      0,
+      2};
   Word wait{
       "GYRE_WAIT",
       "auto",

@@ -52,8 +52,7 @@ class Planner {
         channels_(channels),
         direct_(board != nullptr),
         circumstances_(std::move(circumstances)),
-        forms_(rank, ranks_, crowded, board != nullptr ? board->bounce_bytes() : 0,
-               board != nullptr && !board->attached().empty()) {}
+        forms_(rank, ranks_, crowded, board != nullptr ? board->bounce_bytes() : 0, board != nullptr && !board->attached().empty()) {}
 
   void prefer(const Preference&);
   /// From now on nothing runs directly: the buffers are none that a host reaches.

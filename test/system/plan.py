@@ -77,7 +77,7 @@ def wrong_shape():
         run("plan", "bucket", "--ranks", 4, "--grid", grid).complains("--grid", "4x2")
     run("plan", "bucket", "--ranks", 4, "--grid", "2x3").complains("2x3 for 4 ranks")
     run("plan", "ring", "--ranks", 4, "--nodes", 3).complains("--nodes 3", "4 ranks")
-    run("plan", "ring", "--bytes", "1.5M").complains("--bytes", "1.5M")
+    run("plan", "ring", "--bytes", "1.5X").complains("--bytes", "1.5X")
     run("plan", "ring", "--format", "png").complains("--format", "png", "svg")
     run("plan", "ring", "--slices", 0).complains("--slices")
 

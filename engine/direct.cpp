@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <tuple>
 #include <utility>
 
 #include "base/log.h"
@@ -66,8 +67,7 @@ bool Direct::soon(Ready&& ready) const {
 }
 
 Work::Moved Direct::move() {
-  const Stage before = stage_;
-  const size_t from = next_;
+  const auto before = std::tuple(stage_, next_, piece_);
   if (stage_ == Stage::show && show()) stage_ = Stage::meet;
   if (stage_ == Stage::meet && meet() && decide()) {
     const bool ends = declined_ || form_->schedule->staged;
@@ -88,7 +88,7 @@ Work::Moved Direct::move() {
     next_ = 0;
   }
   if (stage_ == Stage::done) plan_ = nullptr;  // which may end now
-  return {stage_ != before || next_ != from, stage_ == Stage::done};
+  return {std::tuple(stage_, next_, piece_) != before, stage_ == Stage::done};
 }
 
 bool Direct::show() {
@@ -226,7 +226,9 @@ bool Direct::run_piece() {
   const size_t offset = piece_offset(piece_);
   for (const Rank peer : others_) reachable_[static_cast<size_t>(peer)] = {bounce(peer, piece_), bounce(peer, piece_), nullptr};
   reachable_[static_cast<size_t>(rank_)] = {own_.input + offset, own_.output + offset, nullptr};
-  return passes_.run(*plan_, plan_->bounced->form(piece_), reachable_, false).operator bool();
+  const Status made = passes_.run(*plan_, plan_->bounced->form(piece_), reachable_, false);
+  if (!made) wrong_ = made.error();
+  return static_cast<bool>(made);
 }
 
 // The next one, while others may be busy with this. All others have come to this one, so that the line is free, and the half of the bounce

@@ -138,7 +138,7 @@ Result<DirectPlan> DirectForms::plan(const Call& any, bool ordered, bool may_sta
   const size_t most_staged = bounces ? most_read_by_all(plan.call) : transport::Board::slot_bytes;
   if (may_stage && bytes <= most_staged) plan.staged = GYRE_TRY(form(plan.call, true));
   if (may_map && (!plan.staged || bytes > staged_at_best(plan.call.collective))) plan.mapped = GYRE_TRY(form(plan.call, false));
-  if (!plan.staged && bounces) plan.bounced = GYRE_TRY(bounced(plan.call));
+  if (!plan.staged && bounces && plan.call.count > 0) plan.bounced = GYRE_TRY(bounced(plan.call));
   plan.attached = may_map && !plan.staged && attaches(plan.call);
   plan.text = in_words(plan.call, plan.staged ? "one_shot" : "two_shot");
   plan.hash = mix(fnv1a(plan.text));

@@ -56,7 +56,7 @@ class InFlight final : public Work {
 
   /// Moves those of all communicators for which nobody waits; true: there are some.
   static bool move_others();
-  /// Somebody waits for these up to that one, and moves them; 0: nobody does.
+  /// Somebody waits for that one, and moves all; 0: nobody does.
   void attend(uint64_t last) { attended_.store(last, std::memory_order_relaxed); }
 
  private:

@@ -5,9 +5,9 @@
 //
 //   rank:  | said (64) | line 0: sequence, word, 48 bytes | room 0 (4 KiB) | line 1 … | slot 0 (32 KiB) | slot 1 | … | bounce buffer |
 //
-// `sequence` is the number of the call, from 1, stored last with release. A line may be written again when every rank is done with the
-// call that it was for, a slot too; there are many lines, so that who waits for nobody (the root of a broadcast) can run ahead while
-// others have no processor. Used by one thread per rank; nothing here waits. It must not know: collectives.
+// `sequence` is the number of the call, or of a piece of one, from 1, stored last with release. A line may be written again when every rank
+// is done with the call that it was for, a slot too; there are many lines, so that who waits for nobody (the root of a broadcast) can run
+// ahead while others have no processor. Used by one thread per rank; nothing here waits. It must not know: collectives.
 #pragma once
 #include <algorithm>
 #include <atomic>

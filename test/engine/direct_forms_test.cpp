@@ -58,9 +58,10 @@ TEST_CASE("all ranks read all inputs of an all-reduce where that is the faster w
 TEST_CASE("a bounced all-reduce goes in pieces of which a bounce buffer has room for two") {
   const auto pieces = [](size_t count, DataType type) {
     const auto plan =
-        DirectForms(0, 2, false, 2 << 20, false).plan({Collective::all_reduce, count, type, ReduceOp::sum, 0}, false, true, true);
+        DirectForms(0, 2, false, 2 << 20, false).plan({Collective::all_reduce, count, type, ReduceOp::sum, 0}, false, count > 0, true);
     return plan->bounced ? std::pair(plan->bounced->pieces, plan->bounced->count) : std::pair(size_t{0}, size_t{0});
   };
+  CHECK(pieces(0, DataType::float32) == std::pair(size_t{0}, size_t{0}));
   CHECK(pieces(8192, DataType::float32) == std::pair(size_t{0}, size_t{0}));
   CHECK(pieces(8193, DataType::float32) == std::pair(size_t{1}, size_t{8193}));
   CHECK(pieces(1 << 18, DataType::float32) == std::pair(size_t{1}, size_t{1} << 18));

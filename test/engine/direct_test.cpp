@@ -405,6 +405,39 @@ TEST_CASE("a call that another rank has given up after it read is never done, wh
   }
 }
 
+TEST_CASE("a rank that is moved now and then says that it has moved, piece by piece") {
+  constexpr size_t bounce_bytes = 128 << 10;
+  const Call call{Collective::all_reduce, 100000, DataType::int32, ReduceOp::sum, 0};  // 7 pieces
+  std::unique_ptr<transport::Board> boards[2];
+  for (Rank r = 0; r < 2; ++r) boards[r] = *transport::Board::create(r, 2, bounce_bytes);
+  for (Rank r = 0; r < 2; ++r) REQUIRE(boards[r]->open(1 - r, boards[1 - r]->address()));
+  Private job(call, 2, false);
+  std::vector<DirectPlan> plans;
+  std::vector<std::unique_ptr<Direct>> ranks;
+  for (Rank r = 0; r < 2; ++r) {
+    plans.push_back(*DirectForms(r, 2, false, bounce_bytes, false).plan(call, false, true, true));
+    REQUIRE(plans.back().bounced->pieces == 7);
+    ranks.push_back(std::make_unique<Direct>(r, std::move(boards[r]), 1, Away{8192, 1}));
+  }
+  const std::string text = "all_reduce";
+  for (Rank r = 0; r < 2; ++r) ranks[static_cast<size_t>(r)]->bind(plans[static_cast<size_t>(r)], {0, 1, 1, &text}, job.buffers(r));
+  bool done = false;
+  for (int i = 0; i < 100 && !done; ++i) {
+    bool fast_done = false;
+    for (bool moves = true; moves && !fast_done;) {
+      const auto moved = ranks[1]->move();
+      moves = moved.any;
+      fast_done = moved.done;
+    }
+    const auto moved = ranks[0]->move();
+    CHECK(moved.any);
+    done = moved.done;
+  }
+  CHECK(done);
+  CHECK(ranks[1]->move().done);
+  for (Rank r = 0; r < 2; ++r) CHECK(job.wrong(r) == "");
+}
+
 // Staged, mapped and on copies, of types whose partial sums are wider than their elements among them.
 TEST_CASE("ordered direct reductions are the canonical tree's, wherever the buffers lie") {
   const auto ordered = all_configured({"GYRE_TRANSPORT=shm", "GYRE_NUMERICS=ordered"});
@@ -412,7 +445,7 @@ TEST_CASE("ordered direct reductions are the canonical tree's, wherever the buff
     CHECK(first_wrong(run_ranks(ranks, ordered, [&](Communicator& communicator) -> std::string {
             for (const DataType type : {DataType::float32, DataType::float16, DataType::bfloat16, DataType::float8e5m2, DataType::int32}) {
               for (const ReduceOp op : {ReduceOp::sum, ReduceOp::avg, ReduceOp::prod}) {
-                for (const size_t count : std::initializer_list<size_t>{9, 3000, 50000}) {
+                for (const size_t count : std::initializer_list<size_t>{9, 3000, 50000, (1 << 18) + 2}) {
                   const size_t bytes = count * size_of(type);
                   std::vector<std::vector<std::byte>> inputs;
                   std::vector<const void*> all;

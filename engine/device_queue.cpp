@@ -20,7 +20,8 @@ using kernels::StayItem;
 
 /// Blocks of a step kernel at most, by the path of messages. One that waits for nothing but the GPU's own memory has blocks for all that it
 /// moves. What comes over links or a network is no faster for more blocks than keep these busy, which only take the GPU from the program's
-/// own kernels: of 32 KiB under way in each, 28 fill 450 GB/s at 2 us, and 16 leave much room over a network's 50 GB/s.
+/// own kernels. An estimate, for copies: of 32 KiB under way in each, 28 fill 450 GB/s at 2 us, and 16 leave much room over a network's
+/// 50 GB/s.
 constexpr std::array<unsigned, 3> most_step_blocks{~0U, 32, 16};
 
 bool alone(const DeviceKernel& kernel) {
@@ -91,13 +92,15 @@ Tickets DeviceQueue::reserve(const DeviceSteps& steps, HandOff hand_off) {
 Status DeviceQueue::give(const Call& call, const DeviceSteps& steps, const Tickets& tickets, void* user, bool announced) {
   announced = announced && !steps.kernels.empty();  // more that wait for nothing could be announced than the door has room for
   GYRE_TRY(stream_->follow(user));
-  if (tickets.hand_off == HandOff::gates) {
-    if (announced) GYRE_TRY(stay(kernels::stay_kernel_of(DataType::uint8, ReduceOp::sum), {}, true));
-    GYRE_TRY(wait_and_run(steps, tickets.first));
-  } else {
-    GYRE_TRY(stay(stay_kernel_of(call, steps), tickets, announced));
-  }
-  return stream_->lead(user);
+  const Status given = give_kernels(call, steps, tickets, announced);
+  const Status led = stream_->lead(user);  // also behind half of them, which touch what the user may have back after it
+  return given ? led : given;
+}
+
+Status DeviceQueue::give_kernels(const Call& call, const DeviceSteps& steps, const Tickets& tickets, bool announced) {
+  if (tickets.hand_off == HandOff::stays) return stay(stay_kernel_of(call, steps), tickets, announced);
+  if (announced) GYRE_TRY(stay(kernels::stay_kernel_of(DataType::uint8, ReduceOp::sum), {}, true));
+  return wait_and_run(steps, tickets.first);
 }
 
 Status DeviceQueue::wait_and_run(const DeviceSteps& steps, uint64_t first) {

@@ -74,6 +74,7 @@ class DeviceQueue {
   static constexpr unsigned most_blocks = kernels::most_stay_blocks;  // what a network brings keeps no more busy
 
   DeviceQueue(kernels::Gpu&, MessagePath);
+  Status give_kernels(const Call&, const DeviceSteps&, const Tickets&, bool announced);
   Status wait_and_run(const DeviceSteps&, uint64_t first);
   Status stay(kernels::StayKernel, const Tickets&, bool announced);
   StayLane& lane(const Tickets& tickets) const { return tickets.replay ? replays_->lane() : shared_->lane; }

@@ -104,9 +104,13 @@ Result<int> run(SweepCommand command, const Config& config, const transport::Ren
   SweepEvents events;
   Totals totals;
   events.on_start = [&](size_t bytes) -> Status {
+    if (ranks.split()) {  // groups begin each row together
+      watchdog.begin("waiting for the other groups");
+      GYRE_TRY(everybody.barrier());
+    }
     watchdog.begin(fmt::format("{} of {} bytes", o.benchmark->name, bytes));
     if (shows) shown.report.progress(bytes, totals.rows, points);
-    return ranks.split() ? everybody.barrier() : Status();  // groups begin each row together
+    return {};
   };
   events.on_row = [&](const Row& row) -> Status {
     totals.add(row);
@@ -123,8 +127,8 @@ Result<int> run(SweepCommand command, const Config& config, const transport::Ren
   }
   const uint64_t rows = GYRE_TRY(sweep(ranks.communicators(), o, events));
   watchdog.end();
-  if (shows) GYRE_TRY(shown.close(command, rows, points));
   std::string notes = GYRE_TRY(ranks.totals_of_groups(totals));
+  if (shows) GYRE_TRY(shown.close(command, rows, points));
   if (command.memory) notes += GYRE_TRY(ranks.peak_memory());
   if (shows) shown.report.note(notes);
   GYRE_TRY(ranks.leave());

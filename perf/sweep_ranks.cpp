@@ -39,10 +39,17 @@ void SweepRanks::abort(const std::string& why) const {
   for (const auto& each : split_) each->abort(why);
 }
 
-Result<std::string> SweepRanks::totals_of_groups(const Totals& mine) const {
-  const auto all = GYRE_TRY(everybody().all_gather(fmt::format("avg bus bandwidth {:.4f}, {} wrong", mine.average_busbw(), mine.wrong)));
+Result<std::string> SweepRanks::totals_of_groups(Totals& mine) const {
+  const auto bandwidths = GYRE_TRY(everybody().all_gather(fmt::format("{:.4f}", mine.average_busbw())));
+  const auto wrong = GYRE_TRY(everybody().all_gather(std::to_string(mine.wrong)));
   std::string lines;
-  for (const auto& [color, ranks] : groups_) lines += fmt::format("group {}: {}\n", color, all[static_cast<size_t>(ranks.front())]);
+  uint64_t sum = 0;
+  for (const auto& [color, ranks] : groups_) {
+    const auto first = static_cast<size_t>(ranks.front());
+    lines += fmt::format("group {}: avg bus bandwidth {}, {} wrong\n", color, bandwidths[first], wrong[first]);
+    sum += parse_number(wrong[first]).value_or(1);
+  }
+  if (split()) mine.wrong = sum;
   return lines;
 }
 

@@ -24,8 +24,8 @@ class SweepRanks {
 
   // Called by all ranks:
 
-  /// What each group's sweep came to, a line each.
-  Result<std::string> totals_of_groups(const Totals& mine) const;
+  /// What each group's sweep came to, a line each; adds what was wrong in the others' to `mine`.
+  Result<std::string> totals_of_groups(Totals& mine) const;
   /// The most that any rank has had resident.
   Result<std::string> peak_memory() const;
   /// Nobody leaves while others may still need it.

@@ -10,7 +10,7 @@ namespace gyre::perf {
 namespace {
 
 // Ranks that wait look up within moments, and some seconds more where rank 0 is asked what others do.
-constexpr auto time_after_abort = std::chrono::seconds(5);
+constexpr auto time_after_abort = std::chrono::seconds(4);
 
 }  // namespace
 

@@ -86,11 +86,15 @@ Status refuse_capture(const Operation& operation) {
   return {};
 }
 
-// A collective on GPU memory waits in its stream; its scalar is read now.
-Status make_ready(Operation& operation) {
+// A collective on GPU memory waits in its stream; its scalar is read now, when all that its communicator's streams of the group were given
+// has ended.
+Status make_ready(Operation& operation, const std::vector<Operation>& together) {
   if (operation.captured) return refuse_capture(operation);
   if (operation.on_gpu && operation.call && operation.scalar_at == nullptr) return {};
-  GYRE_TRY(operation.comm->wait_for(operation.stream, operation.context));
+  for (const Operation& other : together) {
+    const bool counts = &other == &operation || (operation.scalar_at != nullptr && other.comm == operation.comm && !other.captured);
+    if (counts) GYRE_TRY(other.comm->wait_for(other.stream, other.context));
+  }
   if (!operation.on_gpu || operation.scalar_at == nullptr) return {};
   std::array<std::byte, sizeof(uint64_t)> scalar{};
   GYRE_TRY(cuda::copy(scalar.data(), operation.scalar_at, size_of(operation.call->type), operation.stream, operation.context));
@@ -103,7 +107,7 @@ Result<ncclResult_t> launch_operations(std::vector<Operation> operations) {
   for (Operation& operation : operations) operation.captured = GYRE_TRY(cuda::captures(operation.stream, operation.context));
   std::erase_if(operations, is_nothing);
   if (operations.empty()) return ncclSuccess;
-  for (Operation& operation : operations) GYRE_TRY(make_ready(operation));
+  for (Operation& operation : operations) GYRE_TRY(make_ready(operation, operations));
   // A capture may end as soon as this returns.
   return launch(operations,
                 std::any_of(operations.begin(), operations.end(), [](const Operation& operation) { return operation.captured; }));

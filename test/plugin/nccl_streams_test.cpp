@@ -1,6 +1,7 @@
 // NCCL's interface by gyre alone on GPU memory: what calls and groups wait for of several streams.
 #include <chrono>
 #include <future>
+#include <thread>
 
 #include "test/catch.h"
 #include "test/plugin/host_cuda.h"
@@ -66,6 +67,28 @@ TEST_CASE("nccl on a GPU: a group begins after what each of its streams was give
           }
           if (!first.done() || !second.done()) return "the streams do not end";
           return in_order && first_data.all(2) && second_data.all(2) ? "" : "the first sum did not wait for the other's second stream";
+        }) == "");
+}
+
+TEST_CASE("nccl on a GPU: a group reads a scalar after what each of its streams was given") {
+  const WithHostCuda gpu;
+  CHECK(run_nccl(2, [](ncclComm_t comm, int rank) -> std::string {
+          StreamedInts scaled, summed;
+          test::HostCudaArray<int> scalar(1, 0);
+          HostCudaStream first, second;
+          second.add([&] {
+            std::this_thread::sleep_for(50ms);  // who does not wait for it is sooner
+            *scalar.data() = rank + 2;
+          });
+          ncclRedOp_t op{};
+          NCCL_OK(ncclRedOpCreatePreMulSum(&op, scalar.data(), ncclInt32, ncclScalarDevice, comm));
+          NCCL_OK(ncclGroupStart());
+          NCCL_OK(ncclAllReduce(scaled.data(), scaled.data(), streamed_elements, ncclInt32, op, comm, first));
+          NCCL_OK(streamed_sum(summed, comm, second));
+          NCCL_OK(ncclGroupEnd());
+          NCCL_OK(ncclRedOpDestroy(op, comm));
+          if (!first.done() || !second.done()) return "the streams do not end";
+          return scaled.all(5) && summed.all(2) ? "" : "a scalar that was not there yet";
         }) == "");
 }
 

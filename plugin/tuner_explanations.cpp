@@ -1,6 +1,7 @@
 #include "plugin/tuner_explanations.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
@@ -62,12 +63,14 @@ std::string measured(const TunerRule* rule, uint64_t bytes) {
 struct Living {
   std::mutex mutex;
   std::set<TunerExplanations*> all;
+  const pid_t process = ::getpid();  // a forked child has said nothing that its parent does not say
 };
 Living& living();
 
 // Of communicators that nobody has ended, as torch's where destroy_process_group is not called. NCCL's logger may have ended before.
 void count_at_exit() {
   Living& still = living();
+  if (still.process != ::getpid()) return;
   const std::lock_guard lock(still.mutex);
   if (!still.all.empty()) log::set_sink(nullptr);
   for (TunerExplanations* one : still.all) one->count();

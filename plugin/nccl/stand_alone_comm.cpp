@@ -200,7 +200,11 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm) noexcept {
   return answer("ncclCommFinalize", [&]() -> Result<ncclResult_t> {
     const Shared ended = GYRE_TRY(find_made(comm));
     if (std::exchange(ended->finalized, true)) return Error{Code::invalid_argument, "the communicator was finalized before"};
-    if (!ended->settings.blocking) return perform(Task{ended, "ncclCommFinalize", [ended] { return ended->finish(); }});
+    if (!ended->settings.blocking) {
+      auto begun = perform(Task{ended, "ncclCommFinalize", [ended] { return ended->finish(); }});
+      if (!begun) ended->finalized = false;
+      return begun;
+    }
     GYRE_TRY(ended->finish());
     GYRE_TRY(find_healthy(comm));
     return ncclSuccess;

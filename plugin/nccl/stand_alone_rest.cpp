@@ -93,17 +93,16 @@ ncclResult_t ncclCommDeregister(const ncclComm_t comm, void* registered) noexcep
 ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* memory, size_t bytes, ncclWindow_t* window, int) noexcept {
   return guard("ncclCommWindowRegister", [&]() -> Status {
     GYRE_TRY(find_made(comm));
-    if (memory == nullptr || window == nullptr || bytes == 0)
-      return Error{Code::invalid_argument, fmt::format("{} bytes at {}, window at {}", bytes, memory, fmt::ptr(window))};
+    if (window == nullptr) return Error{Code::invalid_argument, fmt::format("window is NULL, for {} bytes at {}", bytes, memory)};
     *window = nullptr;
     return {};
   });
 }
 ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t window) noexcept {
+  if (window == nullptr) return ncclSuccess;
   return guard("ncclCommWindowDeregister", [&]() -> Status {
     GYRE_TRY(find(comm));
-    if (window != nullptr) return Error{Code::invalid_argument, fmt::format("there is no window {}", fmt::ptr(window))};
-    return {};
+    return Error{Code::invalid_argument, fmt::format("there is no window {}", fmt::ptr(window))};
   });
 }
 

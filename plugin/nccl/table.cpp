@@ -3,7 +3,9 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <cstddef>
 #include <cstring>
+#include <new>
 #include <string>
 #include <string_view>
 
@@ -91,15 +93,17 @@ Choice wanted() {
 // Once for all, also where that has failed: a communicator of one of both is none of the other's.
 Choice choose() noexcept {
   Choice choice{own_table, {}};
-  guard("gyre alone answers NCCL's calls", [&]() -> Status {
+  const ncclResult_t result = guard("gyre alone answers NCCL's calls", [&]() -> Status {
     choice = wanted();
     return {};
   });
+  if (result != ncclSuccess) choice.status = Error{Code::system, "no memory"};  // other ranks' NCCL would wait for this one
   return choice;
 }
 
 const Choice& chosen() {
-  static const Choice only = choose();
+  alignas(Choice) static std::byte room[sizeof(Choice)];
+  static const Choice& only = *new (room) Choice(choose());  // never destroyed: calls may come while the process ends
   return only;
 }
 

@@ -150,11 +150,11 @@ static void parts(ncclComm_t comm) {
 static void on_its_memory(ncclComm_t comm) {
   float *in = NULL, *out = NULL;
   void* registered = &in;
-  ncclWindow_t window = NULL;
+  ncclWindow_t window = (ncclWindow_t)&window;
   MUST(ncclMemAlloc((void**)&in, ROOM * sizeof *in));
   MUST(ncclMemAlloc((void**)&out, ROOM * sizeof *out));
   MUST(ncclCommRegister(comm, in, ROOM * sizeof *in, &registered));
-  (void)ncclCommWindowRegister(comm, out, ROOM * sizeof *out, &window, NCCL_WIN_COLL_SYMMETRIC);
+  MUST(ncclCommWindowRegister(comm, out, ROOM * sizeof *out, &window, NCCL_WIN_COLL_SYMMETRIC));
   EXPECT(window == NULL, "a window, of which gyre has none: %p", (void*)window);
   fill(in, ROOM);
   const size_t counts[] = {ROOM, 1000, (size_t)ranks};
@@ -163,7 +163,7 @@ static void on_its_memory(ncclComm_t comm) {
     moves(comm, in, out, counts[i]);
     pass_on(comm, in, out, counts[i]);
   }
-  (void)ncclCommWindowDeregister(comm, window);
+  MUST(ncclCommWindowDeregister(comm, window));
   MUST(ncclCommDeregister(comm, registered));
   MUST(ncclMemFree(out));
   MUST(ncclMemFree(in));

@@ -3,6 +3,7 @@
 #include <future>
 
 #include "test/catch.h"
+#include "test/kept_log.h"
 #include "test/plugin/host_cuda.h"
 #include "test/plugin/nccl_ranks.h"
 
@@ -69,10 +70,12 @@ TEST_CASE("nccl on a GPU: a communicator that does not block is finalized in the
 
 TEST_CASE("nccl on a GPU: an abort ends a finalization in the background") {
   const test::WithHostCuda gpu;
+  const test::KeptLog log;
   TwoUnblocked ranks;
   REQUIRE(ranks.finalize_without_waiting(0));
   CHECK(ncclCommAbort(ranks.comms[0]) == ncclSuccess);
   CHECK(ncclCommAbort(ranks.comms[1]) == ncclSuccess);
+  CHECK_FALSE(log.has("has not ended yet"));
   ranks.gate.set_value();
   CHECK(ranks.streams_end());
 }

@@ -93,7 +93,7 @@ class ReachableStore {
 };
 
 ReachableStore& reachable_store() {
-  static ReachableStore store;
+  static auto& store = *new ReachableStore;  // communicators that nobody has destroyed end with the process
   return store;
 }
 

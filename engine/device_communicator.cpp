@@ -73,7 +73,10 @@ Status DeviceCommunicator::enqueue(const Call& call, const void* input, void* ou
   if (!graph) return GYRE_TRY(status()), graph.error();  // of the GPU, which the others hear of, or of the stream
   if (*graph != 0) return capture(call, input, output, user, *graph);
   const Status given = give(GYRE_TRY(prepare(call, input, output)), user, hand_off);
-  if (given) return given;
+  if (given) {
+    const Error* const known = failure();  // meanwhile: its stream is held
+    return known == nullptr ? Status() : Status(*known);
+  }
   const auto lock = turn();
   return fail(given.error());  // other ranks wait for what will never come, and some of it may be on the stream
 }

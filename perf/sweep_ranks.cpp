@@ -40,6 +40,7 @@ void SweepRanks::abort(const std::string& why) const {
 }
 
 Result<std::string> SweepRanks::totals_of_groups(Totals& mine) const {
+  if (!split()) return std::string();
   const auto bandwidths = GYRE_TRY(everybody().all_gather(fmt::format("{:.4f}", mine.average_busbw())));
   const auto wrong = GYRE_TRY(everybody().all_gather(std::to_string(mine.wrong)));
   std::string lines;
@@ -49,7 +50,7 @@ Result<std::string> SweepRanks::totals_of_groups(Totals& mine) const {
     lines += fmt::format("group {}: avg bus bandwidth {}, {} wrong\n", color, bandwidths[first], wrong[first]);
     sum += parse_number(wrong[first]).value_or(1);
   }
-  if (split()) mine.wrong = sum;
+  mine.wrong = sum;
   return lines;
 }
 

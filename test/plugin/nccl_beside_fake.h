@@ -97,4 +97,10 @@ class BesideFake {
 
 using GpuFloats = HostCudaArray<float>;
 
+constexpr size_t many = 3000;  // elements: of more bytes than the least that gyre takes
+
+inline ncclResult_t reduce(GpuFloats& data, ncclComm_t comm, cudaStream_t stream, size_t count = many) {
+  return ncclAllReduce(data.data(), data.data(), count, ncclFloat32, ncclSum, comm, stream);
+}
+
 }  // namespace gyre::test

@@ -43,10 +43,6 @@ std::string why(const Rules& rules, Collective collective, size_t bytes, int ran
   return std::string(rules.why_not({collective, bytes, type, ReduceOp::sum, 0, 0}, ranks, true));
 }
 
-ncclResult_t sum_of(GpuFloats& data, size_t count, ncclComm_t comm, cudaStream_t stream) {
-  return ncclAllReduce(data.data(), data.data(), count, ncclFloat32, ncclSum, comm, stream);
-}
-
 }  // namespace
 
 TEST_CASE("wrap by a profile: taken is what its job gives gyre, by the sizes that NCCL tells its tuner") {
@@ -120,7 +116,7 @@ TEST_CASE("wrap by a profile: on a GPU calls go by its job, and say so") {
           GpuFloats data(6000, 1), all(3000, 0);
           HostCudaStream stream;
           for (const auto& [count, nccls] : {std::pair{size_t{255}, true}, {256, false}, {3999, false}, {4000, true}}) {
-            NCCL_OK(sum_of(data, count, comm, stream));
+            NCCL_OK(test::reduce(data, comm, stream, count));
             if ((newly_to_nccl() == "AllReduce ") != nccls) return fmt::format("{} elements", count);
           }
           NCCL_OK(ncclAllGather(data.data() + 4096, all.data(), 1000, ncclFloat32, comm, stream));
@@ -143,7 +139,7 @@ TEST_CASE("wrap by a profile: a communicator whose job has nothing for gyre take
     CHECK(run_nccl(ranks, [&](ncclComm_t comm, int) -> std::string {
             GpuFloats data(100, 1);
             HostCudaStream stream;
-            NCCL_OK(sum_of(data, 100, comm, stream));
+            NCCL_OK(test::reduce(data, comm, stream, 100));
             return newly_to_nccl() == "AllReduce " && stream.done() && data.all(static_cast<float>(ranks)) ? "" : "not by NCCL";
           }) == "");
     CHECK(log.count(fmt::format("of {}: NCCL runs all calls of this communicator: the profile gives gyre none on 1 node", ranks)) ==
@@ -157,9 +153,9 @@ TEST_CASE("wrap by a profile: a communicator whose job has nothing for gyre take
           ncclComm_t half = nullptr;
           of_world = test::host_gpus_used();
           NCCL_OK(ncclCommSplit(comm, rank / 2, rank, &half, nullptr));
-          NCCL_OK(sum_of(data, 100, half, stream));
+          NCCL_OK(test::reduce(data, half, stream, 100));
           if (newly_to_nccl() != "AllReduce ") return "a half's is not NCCL's";
-          NCCL_OK(sum_of(data, 100, comm, stream));
+          NCCL_OK(test::reduce(data, comm, stream, 100));
           if (!newly_to_nccl().empty() || !stream.done() || !data.all(8)) return "the world's is not gyre's";
           return ncclCommDestroy(half) == ncclSuccess ? "" : "destroy";
         }) == "");
@@ -172,7 +168,7 @@ TEST_CASE("wrap on NVLinks: one node's calls are NCCL's whatever the profile, bu
   const auto by_nccl = [](ncclComm_t comm, bool expected, float sum) -> std::string {
     GpuFloats data(100, 1);
     HostCudaStream stream;
-    NCCL_OK(sum_of(data, 100, comm, stream));
+    NCCL_OK(test::reduce(data, comm, stream, 100));
     if ((newly_to_nccl() == "AllReduce ") != expected) return expected ? "gyre has taken it" : "NCCL has it";
     return stream.done() && data.all(sum) ? "" : "a wrong sum";
   };

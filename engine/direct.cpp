@@ -170,7 +170,7 @@ bool Direct::look(Rank peer, const Board::Line& line) {
 // False: a peer's memory can't be mapped.
 bool Direct::decide() {
   if (piece_ > 0) return run_piece();
-  attached_ = !all_in_heaps_ && plan_->attached;
+  attached_ = !all_in_heaps_ && plan_->read.has_value();
   // Where only some lie in heaps, those have shown no copy.
   const bool shown = all_in_heaps_ || !any_in_heap_ || attached_;
   form_ = shown ? plan_->form(all_in_heaps_ ? BufferKind::shared_heap : BufferKind::ordinary) : nullptr;
@@ -178,7 +178,7 @@ bool Direct::decide() {
   bounced_ = !declined_ && !all_in_heaps_ && !attached_ && !form_->schedule->staged;
   if (attached_) attach();
   if (declined_ || (all_in_heaps_ && !reach())) return declined_;
-  awaited_ = &form_->users;
+  awaited_ = attached_ ? &others_ : &form_->users;  // where one can't read, all must hear of it
   if (bounced_) return run_piece();
   const Status read = passes_.run(*plan_, *form_, reachable_, copies_away());
   refuses_ = !read;
@@ -278,7 +278,7 @@ bool Direct::leave() {
 }
 
 bool Direct::released() {
-  if (plan_ == nullptr || stage_ == Stage::show || !plan_->mapped || !any_in_heap_) return true;
+  if (plan_ == nullptr || stage_ == Stage::show || !plan_->mapped || !any_in_heap_ || attached_) return true;
   return std::all_of(plan_->mapped->users.begin(), plan_->mapped->users.end(),
                      [&](Rank user) { return board_->finished(user, sequence_); });
 }
@@ -308,7 +308,7 @@ std::string Direct::where() const {
   const auto peers = awaited();
   if (peers.empty()) return "to go on";
   if (stage_ == Stage::meet) return fmt::format("for rank {} to come to this call", peers[0]);
-  return fmt::format("for rank {} to be done with this rank's memory", peers[0]);
+  return fmt::format("for rank {} to be done with {}", peers[0], attached_ ? "its part" : "this rank's memory");
 }
 
 }  // namespace gyre::engine

@@ -4,7 +4,7 @@
 // Mapped, when everybody's buffers lie in shared heaps: each rank does its share of the work on everybody's memory, and waits until all
 // have. Staged, when everybody has shown a copy: each rank reads the others' and writes its own output. Bounced, when nobody's buffers lie
 // there and inputs are too large to be read by everybody: as mapped, piece by piece, on copies of what others reduce of it. Attached, when
-// not everybody's do: a rank reads the others' buffers by system calls, and waits until its own is read; where one can't, all decline
+// not everybody's do: a rank reads the others' buffers by system calls, and waits until all have; where one can't, all decline
 // after that. Else all decline, and messages carry the call; those outside heaps have copied in vain then.
 //
 // Used by one thread; a run allocates nothing, but for memory that a call names for the first time. It must not know how to wait.

@@ -18,8 +18,11 @@ using schedule::Spot;
 
 namespace {
 
-constexpr size_t least_attached = 32 << 10;         // bytes of a block
-constexpr size_t most_attached_crowded = 16 << 20;  // of all blocks; more has left the caches, and goes past them in messages
+constexpr size_t least_attached = 32 << 10;  // bytes of a block
+constexpr size_t least_rooted_crowded = 256 << 10;
+// Beyond this a root that has nothing to do while another rank reads costs what copies by both do.
+constexpr size_t most_rooted_apart = 2 << 20;
+constexpr size_t most_read_crowded = 16 << 20;  // by a rank; more has left the caches, and goes past them in messages
 
 // Whose passes read or write this rank's memory, itself left out.
 std::vector<Rank> users(const schedule::Direct& direct, Rank rank) {
@@ -69,24 +72,31 @@ std::vector<BoundPass> bound(const schedule::Direct& direct, Rank rank, const Ca
 const DirectForm* DirectPlan::form(BufferKind kind) const {
   if (mapped && kind == BufferKind::shared_heap) return &*mapped;
   if (staged) return &*staged;
-  return bounced || attached ? &*mapped : nullptr;
+  if (read) return &*read;
+  return bounced ? &*mapped : nullptr;
 }
 
 topo::BufferAccess DirectPlan::access(BufferKind kind) const {
-  if (kind == BufferKind::shared_heap || !(bounced || attached)) return topo::BufferAccess::heap;
+  if (kind == BufferKind::shared_heap || !(bounced || read)) return topo::BufferAccess::heap;
   return bounced ? topo::BufferAccess::bounced : topo::BufferAccess::attached;
 }
 
-Result<DirectForm> DirectForms::form(const Call& call, bool staged) {
-  auto& proven = proven_[{call.collective, call.root, staged}];
+Result<DirectForm> DirectForms::form(const Call& call, Kind kind) {
+  struct Maker {
+    const char* name;
+    schedule::Direct (*make)(Layout);
+  };
+  static constexpr Maker makers[] = {{"staged", schedule::staged}, {"mapped", schedule::mapped}, {"read", schedule::read}};
+  const Maker& maker = makers[static_cast<size_t>(kind)];
+  auto& proven = proven_[{call.collective, call.root, kind}];
   const Layout layout = engine::layout(call, ranks_);
   if (proven == nullptr) {
-    const auto made = std::make_shared<schedule::Direct>(staged ? schedule::staged(layout) : schedule::mapped(layout));
+    const auto made = std::make_shared<schedule::Direct>(maker.make(layout));
     for (const bool in_place : {false, true}) {
       if (in_place && !layout.has_in_place()) continue;
       const std::string wrong = fault(*made, in_place);
       if (wrong.empty()) continue;
-      return Error{Code::internal, fmt::format("{} between {} ranks, {}{}: {}", name(call.collective), ranks_, staged ? "staged" : "mapped",
+      return Error{Code::internal, fmt::format("{} between {} ranks, {}{}: {}", name(call.collective), ranks_, maker.name,
                                                in_place ? ", in place" : "", wrong)};
     }
     proven = made;
@@ -100,18 +110,21 @@ Result<Bounced> DirectForms::bounced(const Call& call) {
   Bounced out{std::min(call.count, most), (call.count + most - 1) / most, {}, {}};
   Call part = call;
   part.count = out.count;
-  out.piece = GYRE_TRY(form(part, false));
+  out.piece = GYRE_TRY(form(part, Kind::mapped));
   part.count = call.count - (out.pieces - 1) * out.count;
-  out.last = GYRE_TRY(form(part, false));
+  out.last = GYRE_TRY(form(part, Kind::mapped));
   return out;
 }
 
-// What is not here is as fast or faster by messages (perf/results/2026-11-23-attach, 2026-11-29-gathers).
+// What is not here is as fast or faster by messages (perf/results/2026-11-23-attach, 2026-11-29-gathers, 2026-11-29-straight).
 bool DirectForms::attaches(const Call& call) const {
   const size_t block = call.count * size_of(call.type);
-  if (!attached_ || block < least_attached) return false;
-  if (crowded_) return call.collective == Collective::all_gather && block <= most_attached_crowded / static_cast<size_t>(ranks_);
-  return ranks_ == 2 && (call.collective == Collective::all_gather || call.collective == Collective::all_to_all);
+  if (!attached_ || reduces(call.collective)) return false;
+  const bool by_root = rooted(call.collective);
+  if (!crowded_) return ranks_ == 2 && block >= least_attached && (!by_root || block <= most_rooted_apart);
+  const bool reads_all = call.collective == Collective::all_gather || call.collective == Collective::gather;
+  return call.collective != Collective::all_to_all && block >= (by_root ? least_rooted_crowded : least_attached) &&
+         block <= most_read_crowded / static_cast<size_t>(reads_all ? ranks_ : 1);
 }
 
 // Bytes of input beyond which not all ranks read all inputs, where these can be bounced: each of two then reads as much, and ranks that
@@ -136,10 +149,10 @@ Result<DirectPlan> DirectForms::plan(const Call& any, bool ordered, bool may_sta
   const size_t bytes = layout.input_blocks() * plan.call.count * size_of(plan.call.type);
   const bool bounces = may_map && plan.call.collective == Collective::all_reduce && bounce_bytes_ > 0;
   const size_t most_staged = bounces ? most_read_by_all(plan.call) : transport::Board::slot_bytes;
-  if (may_stage && bytes <= most_staged) plan.staged = GYRE_TRY(form(plan.call, true));
-  if (may_map && (!plan.staged || bytes > staged_at_best(plan.call.collective))) plan.mapped = GYRE_TRY(form(plan.call, false));
+  if (may_stage && bytes <= most_staged) plan.staged = GYRE_TRY(form(plan.call, Kind::staged));
+  if (may_map && (!plan.staged || bytes > staged_at_best(plan.call.collective))) plan.mapped = GYRE_TRY(form(plan.call, Kind::mapped));
   if (!plan.staged && bounces && plan.call.count > 0) plan.bounced = GYRE_TRY(bounced(plan.call));
-  plan.attached = may_map && !plan.staged && attaches(plan.call);
+  if (may_map && !plan.staged && attaches(plan.call)) plan.read = GYRE_TRY(form(plan.call, Kind::read));
   plan.text = in_words(plan.call, plan.staged ? "one_shot" : "two_shot");
   plan.hash = mix(fnv1a(plan.text));
   return plan;

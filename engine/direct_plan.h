@@ -24,7 +24,7 @@ struct BoundPass {
   size_t count = 0;  ///< elements, at least one
 };
 
-/// One of the two forms, for one rank.
+/// One of the forms, for one rank.
 struct DirectForm {
   std::shared_ptr<const schedule::Direct> schedule;
   std::vector<BoundPass> passes;
@@ -50,7 +50,7 @@ struct DirectPlan {
   std::optional<DirectForm> staged{};  ///< none: inputs do not fit the board, or are bounced
   std::optional<DirectForm> mapped{};  ///< none: not worth a second meeting
   std::optional<Bounced> bounced{};    ///< mapped also runs, on copies, where no rank's buffers lie in heaps
-  bool attached = false;               ///< mapped also runs, by system calls, where not all ranks' buffers do
+  std::optional<DirectForm> read{};    ///< runs by system calls where not all ranks' buffers do
 
   /// The form that runs where all ranks' buffers lie so; null: messages carry the call.
   const DirectForm* form(BufferKind) const;
@@ -72,7 +72,9 @@ class DirectForms {
   Result<DirectPlan> plan(const Call&, bool ordered, bool may_stage, bool may_map);
 
  private:
-  Result<DirectForm> form(const Call&, bool staged);
+  enum class Kind : uint8_t { staged, mapped, read };
+
+  Result<DirectForm> form(const Call&, Kind);
   size_t most_read_by_all(const Call&) const;
   size_t staged_at_best(Collective) const;
   Result<Bounced> bounced(const Call&);
@@ -84,7 +86,7 @@ class DirectForms {
   bool crowded_;
   size_t bounce_bytes_;  // of each rank's bounce buffer
   bool attached_;
-  std::map<std::tuple<Collective, Rank, bool>, std::shared_ptr<const schedule::Direct>> proven_;
+  std::map<std::tuple<Collective, Rank, Kind>, std::shared_ptr<const schedule::Direct>> proven_;
 };
 
 }  // namespace gyre::engine

@@ -157,10 +157,12 @@ Result<topo::Price> Planner::price(const DirectForm& form, const DirectPlan& pla
 std::vector<topo::DirectCandidate> Planner::direct_candidates(const Planned& planned, BufferKind kind) const {
   std::vector<topo::DirectCandidate> all;
   if (!planned.direct) return all;
-  for (const auto* form : {&planned.direct->staged, &planned.direct->mapped}) {
+  const topo::BufferAccess access = planned.direct->access(kind);
+  for (const auto* form :
+       {&planned.direct->staged, access == topo::BufferAccess::attached ? &planned.direct->read : &planned.direct->mapped}) {
     if (!*form) continue;
     const bool staged = (*form)->schedule->staged;
-    topo::DirectCandidate out{family_of(**form), staged ? "staged" : topo::name(planned.direct->access(kind)), {}, {}, "runs"};
+    topo::DirectCandidate out{family_of(**form), staged ? "staged" : topo::name(access), {}, {}, "runs"};
     if (&**form != planned.form(kind))
       out.when = staged ? "runs where no buffer is of the shared heap" : "runs where all buffers are of the shared heap";
     const auto priced = price(**form, *planned.direct, kind);

@@ -37,7 +37,7 @@ struct Planned : std::enable_shared_from_this<Planned> {
   const DirectForm* form(BufferKind kind) const { return direct ? direct->form(kind) : nullptr; }
   /// As Communicator's.
   std::string_view algorithm(BufferKind) const;
-  bool ordinary() const { return direct && (direct->bounced || direct->attached); }
+  bool ordinary() const { return direct && (direct->bounced || direct->read); }
   uint64_t hash() const { return staged() || ordinary() ? direct->hash : messages->hash(); }
   const std::string& text() const { return staged() || ordinary() ? direct->text : messages->text(); }
 };

@@ -37,14 +37,19 @@ struct Access {
   bool writes;
 };
 
-}  // namespace
-
-Direct staged(Layout layout) {
+// Each rank its own output.
+Direct own_outputs(Layout layout, bool staged) {
   layout.chunks = 1;
-  Direct direct{true, layout, {}};
+  Direct direct{staged, layout, {}};
   for (Rank rank = 0; rank < layout.ranks; ++rank) direct.passes.push_back(own_output(layout, rank));
   return direct;
 }
+
+}  // namespace
+
+Direct staged(Layout layout) { return own_outputs(layout, true); }
+
+Direct read(Layout layout) { return own_outputs(layout, false); }
 
 Direct mapped(Layout layout) {
   const bool same_everywhere = layout.collective == Collective::all_reduce || layout.collective == Collective::broadcast;

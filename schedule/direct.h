@@ -1,8 +1,9 @@
 // A collective on memory that every rank can reach, in one phase: when all inputs are ready each rank makes its passes, and when all have
 // made theirs, all outputs are ready. What a message would carry a rank reads itself, and a pass reads each operand once: no other
-// form moves fewer bytes. Two forms:
+// form moves fewer bytes. Three forms:
 //   staged: a rank reads its own input and copies that the others have shown, and writes its own output;
-//   mapped: ranks read each other's inputs and write each other's outputs; the work of a reduction is shared among all.
+//   mapped: ranks read each other's inputs and write each other's outputs; the work of a reduction is shared among all;
+//   read:   ranks read each other's inputs, and each writes its own output.
 // Pure data, proven before it runs, as schedules of messages are (verify.h).
 #pragma once
 #include <string>
@@ -35,6 +36,7 @@ struct Direct {
 /// `layout.chunks` is not looked at.
 Direct staged(Layout);
 Direct mapped(Layout);
+Direct read(Layout);
 
 /// What is wrong with it: an output chunk that nobody or two write, that is not what the collective defines in the order of ranks, or that
 /// somebody may still read; empty: it computes the collective, in whatever order ranks go.

@@ -73,19 +73,30 @@ TEST_CASE("blocks are read straight where one copy is the faster way") {
   const auto straight = [](int ranks, bool crowded, Collective collective, size_t block_bytes) {
     return DirectForms(0, ranks, crowded, 0, true)
         .plan({collective, block_bytes, DataType::int8, ReduceOp::sum, 0}, false, true, true)
-        ->attached;
+        ->read.has_value();
   };
   constexpr size_t least = 32 << 10;
-  for (const Collective collective : {Collective::all_gather, Collective::all_to_all}) {
-    CHECK(straight(2, false, collective, least + 1));
-    CHECK(straight(2, false, collective, size_t{1} << 30));
+  for (const Collective collective : all_collectives()) {
+    if (reduces(collective)) {
+      CHECK_FALSE(straight(2, false, collective, size_t{1} << 30));
+      continue;
+    }
+    const size_t just = collective == Collective::broadcast || collective == Collective::gather ? transport::Board::slot_bytes : least;
+    CHECK(straight(2, false, collective, just + 1));
+    CHECK(straight(2, false, collective, 2 << 20));
+    CHECK(straight(2, false, collective, size_t{1} << 30) == !rooted(collective));
     CHECK_FALSE(straight(3, false, collective, least + 1));
-    CHECK(straight(4, true, collective, least + 1) == (collective == Collective::all_gather));
-    CHECK(straight(4, true, collective, 4 << 20) == (collective == Collective::all_gather));
-    CHECK_FALSE(straight(4, true, collective, (4 << 20) + 1));
-    CHECK_FALSE(straight(2, false, collective, least - 1));
+    const bool gathers = collective == Collective::all_gather;
+    CHECK(straight(4, true, collective, least + 1) == gathers);
+    CHECK(straight(4, true, collective, (256 << 10) - 1) == gathers);
+    CHECK(straight(4, true, collective, 256 << 10) == (gathers || rooted(collective)));
+    CHECK(straight(4, true, collective, 4 << 20) == (gathers || rooted(collective)));
+    const bool by_blocks = collective == Collective::broadcast || collective == Collective::scatter;
+    CHECK(straight(4, true, collective, (4 << 20) + 1) == by_blocks);
+    CHECK(straight(4, true, collective, 16 << 20) == by_blocks);
+    CHECK_FALSE(straight(4, true, collective, (16 << 20) + 1));
+    CHECK_FALSE(straight(2, false, collective, just - 1));
   }
-  CHECK_FALSE(straight(4, true, Collective::broadcast, 1 << 20));
 }
 
 TEST_CASE("a rooted call is mapped only where its input has no room behind a line, so that its root meets nobody before") {
@@ -111,7 +122,8 @@ TEST_CASE("the family, the prediction and the table are of what runs on such buf
     const Call small{Collective::all_reduce, 2, DataType::float32, ReduceOp::sum, 0};
     const Call middle{Collective::reduce_scatter, 4000, DataType::float32, ReduceOp::sum, 0};
     const Call copied{Collective::all_reduce, 9000, DataType::float32, ReduceOp::sum, 0};
-    const Call large{Collective::broadcast, 1 << 20, DataType::float32, ReduceOp::sum, 0};
+    const Call large{Collective::reduce, 1 << 20, DataType::float32, ReduceOp::sum, 0};
+    const Call sent{Collective::broadcast, 1 << 18, DataType::float32, ReduceOp::sum, 1};
     const Call gathered{Collective::all_gather, 1 << 18, DataType::float32, ReduceOp::sum, 0};
     const Call scaled{Collective::all_reduce, 2, DataType::float32, ReduceOp::premul_sum, 0};
     const std::string messages = (*communicator.plan(large))->schedule().family;
@@ -125,6 +137,8 @@ TEST_CASE("the family, the prediction and the table are of what runs on such buf
         {forecast(communicator, large, ordinary), messages + " true mapped"},
         {forecast(communicator, large, heap), "two_shot true mapped!"},
         {forecast(communicator, gathered, ordinary), "two_shot true attached!"},
+        {forecast(communicator, sent, ordinary), "two_shot true attached!"},
+        {forecast(communicator, sent, heap), "two_shot true mapped!"},
         {forecast(communicator, gathered, heap), "two_shot true mapped!"},
         {forecast(communicator, scaled, heap), (*communicator.plan(scaled))->schedule().family + " true"}};
     for (const auto& [said, right] : pairs) {

@@ -314,21 +314,44 @@ TEST_CASE("two ranks read large blocks straight from each other's buffers, unles
     const auto configs = [&](Rank rank) {
       return test::configured({"GYRE_TRANSPORT=shm", rank == unwilling ? "GYRE_ATTACH=0" : "GYRE_ATTACH=2"});
     };
-    CHECK(first_wrong(run_ranks(2, configs, [&](Communicator& communicator) {
-            std::string wrong;
-            for (const Collective collective : {Collective::all_gather, Collective::all_to_all, Collective::broadcast}) {
+    CHECK(first_wrong(run_ranks(2, configs, [&](Communicator& communicator) -> std::string {
+            for (const Collective collective : all_collectives()) {
               for (const size_t count : counts) {
-                const Call call{collective, count, DataType::int32, ReduceOp::sum, 0};
-                const bool straight = *communicator.algorithm(call) == "two_shot";
-                const bool large =
-                    collective == Collective::all_to_all ? count >= 8192 : collective == Collective::all_gather && count > 8192;
-                if (straight != (unwilling < 0 && large)) return fmt::format("{} of {}: {}", name(collective), count, straight);
-                if (wrong.empty()) wrong = checked_direct<Private>(communicator, call, collective != Collective::all_to_all);
+                const bool blocks = collective == Collective::all_to_all || collective == Collective::scatter;  // of two, none is staged
+                const bool large = (blocks ? count >= 8192 : count > 8192) && (!rooted(collective) || count <= 1 << 19);
+                for (Rank root = 0; !reduces(collective) && root < (rooted(collective) ? 2 : 1); ++root) {
+                  const Call call{collective, count, DataType::int32, ReduceOp::sum, root};
+                  const bool straight = *communicator.algorithm(call) == "two_shot";
+                  if (straight != (unwilling < 0 && large)) return fmt::format("{} of {}: {}", name(collective), count, straight);
+                  for (const bool in_place : {false, true}) {
+                    if (in_place && collective == Collective::all_to_all) continue;
+                    const std::string wrong = checked_direct<Private>(communicator, call, in_place);
+                    if (!wrong.empty()) return wrong;
+                  }
+                }
               }
             }
-            return wrong;
+            return {};
           })) == "");
   }
+}
+
+TEST_CASE("ranks that share processors read what a root gives or takes straight") {
+  constexpr int ranks = 5;
+  const bool crowded = std::thread::hardware_concurrency() < ranks;
+  CHECK(first_wrong(run_ranks(ranks, all_configured({"GYRE_TRANSPORT=shm"}), [&](Communicator& communicator) -> std::string {
+          for (const Collective collective : {Collective::broadcast, Collective::scatter, Collective::gather}) {
+            for (const Rank root : {0, 3}) {
+              for (const bool in_place : {false, true}) {
+                const Call call{collective, (1 << 16) + 3, DataType::int32, ReduceOp::sum, root};
+                if (crowded && *communicator.algorithm(call) != "two_shot") return "goes by messages";
+                const std::string wrong = checked_direct<Private>(communicator, call, in_place);
+                if (!wrong.empty()) return wrong;
+              }
+            }
+          }
+          return {};
+        })) == "");
 }
 
 TEST_CASE("two ranks agree whether they read straight, whatever each has found or wants") {
@@ -356,21 +379,28 @@ TEST_CASE("messages carry a call whose buffer can't be read straight") {
   struct sigaction handler {};
   handler.sa_handler = Closed::open;
   REQUIRE(::sigaction(SIGSEGV, &handler, &before) == 0);
-  for (const auto& [collective, ranks] : {std::pair{Collective::all_gather, 2}, {Collective::all_gather, 3}, {Collective::all_to_all, 2}}) {
+  for (const auto& [collective, ranks] : {std::pair{Collective::all_gather, 2},
+                                          {Collective::all_gather, 3},
+                                          {Collective::all_to_all, 2},
+                                          {Collective::broadcast, 2},
+                                          {Collective::broadcast, 3},
+                                          {Collective::scatter, 2},
+                                          {Collective::gather, 2}}) {
     CHECK(first_wrong(run_ranks(ranks, all_configured({"GYRE_TRANSPORT=shm", "GYRE_ATTACH=2"}),
                                 [&, of = collective](Communicator& communicator) -> std::string {
                                   auto* memory = static_cast<std::byte*>(
                                       ::mmap(nullptr, Closed::bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-                                  const Call call{of, 65536, DataType::int32, ReduceOp::sum, 0};
+                                  // Of rank 1, whose buffer it is that is read.
+                                  const Call call{of, 65536, DataType::int32, ReduceOp::sum, of == Collective::gather ? 0 : 1};
                                   Private job(call, communicator.size(), false);
                                   const Buffers buffers = job.buffers(communicator.rank());
-                                  const size_t in = (of == Collective::all_to_all ? 2 : 1) * call.count * sizeof(int32_t);
-                                  std::memcpy(memory, buffers.input, in);
+                                  const size_t blocks = of == Collective::all_to_all || of == Collective::scatter ? 2 : 1;
+                                  if (buffers.input != nullptr) std::memcpy(memory, buffers.input, blocks * call.count * sizeof(int32_t));
                                   if (communicator.rank() == 1) {
                                     Closed::memory = memory;
                                     ::mprotect(memory, Closed::bytes, PROT_NONE);
                                   }
-                                  const Status status = communicator.run(call, memory, buffers.output);
+                                  const Status status = communicator.run(call, buffers.input != nullptr ? memory : nullptr, buffers.output);
                                   ::munmap(memory, Closed::bytes);
                                   return status ? job.wrong(communicator.rank()) : status.error().what;
                                 })) == "");
@@ -392,7 +422,7 @@ TEST_CASE("a call that another rank has given up after it read is never done, wh
     std::vector<std::unique_ptr<Direct>> ranks;
     for (Rank r = 0; r < 2; ++r) {
       plans.push_back(*DirectForms(r, 2, false, 0, true).plan(call, false, true, true));
-      REQUIRE(plans.back().attached);
+      REQUIRE(plans.back().read);
       ranks.push_back(std::make_unique<Direct>(r, std::move(boards[r]), 1, Away{8192, 1}));
     }
     const std::string text = "all_gather";

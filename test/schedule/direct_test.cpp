@@ -20,6 +20,8 @@ std::string first_fault(int ranks) {
       for (const bool in_place : {false, true}) {
         if (in_place && !layout.has_in_place()) continue;
         if (const auto wrong = fault(staged(layout), in_place); !wrong.empty()) return named(layout, "staged: ", in_place) + wrong;
+        if (const auto wrong = fault(schedule::read(layout), in_place); !wrong.empty() && !reduces(collective))
+          return named(layout, "read: ", in_place) + wrong;
         if (const auto wrong = fault(mapped(layout), in_place); !wrong.empty()) return named(layout, "mapped: ", in_place) + wrong;
       }
     }

@@ -179,8 +179,9 @@ std::optional<double> simulated(const Query& query, const Candidate& candidate, 
 }
 
 // A price is the largest of several bounds, and too low where two of them do not overlap; candidates are often nearer to each other than
-// to their prices. So those that may be the lightest are played, from the lightest on: all whose price is not beyond the least time. Not
-// where the system decides which rank runs next, which the simulator does not know. True: the order may be another.
+// to their prices. So those that may be the lightest are played, from the lightest on: all whose price is not beyond the least time. None
+// where one of these is too large for it, since its price says nothing beside a simulated time; nor where the system decides which rank
+// runs next, which the simulator does not know. True: the order may be another.
 bool play(std::vector<Candidate>& candidates, const Query& query, Profiles& profiles) {
   const bool by_times = std::ranges::any_of(candidates, [](const Candidate& c) { return c.measured.has_value(); });
   if (by_times || crowded(query) || !query.overrides.empty()) return false;
@@ -188,6 +189,10 @@ bool play(std::vector<Candidate>& candidates, const Query& query, Profiles& prof
   for (Candidate& candidate : candidates) {
     if (!candidate.refused.empty() || weighed(query, candidate.price) > most_above * least) break;
     candidate.simulated = simulated(query, candidate, profiles);
+    if (!candidate.simulated) {
+      for (Candidate& other : candidates) other.simulated.reset();
+      return false;
+    }
     least = std::min(least, weighed(query, candidate));
   }
   return true;

@@ -127,6 +127,22 @@ TEST_CASE("nothing is played of thousands of ranks, of ranks that share processo
   CHECK_FALSE(played(timed));
 }
 
+TEST_CASE("of the candidates near the lightest either all are played, or none is and prices decide") {
+  Profiles profiles;
+  const auto played = [&](double bytes) {
+    const Query query = asked(Collective::all_reduce, "host", 32, 1, bytes);
+    const Choice choice = choose(query, profiles);
+    double least = std::numeric_limits<double>::infinity();
+    for (const Candidate& c : choice.candidates) least = std::min(least, c.simulated ? weighed(query, c) : least);
+    const auto unplayed = [&](const Candidate& c) { return c.refused.empty() && !c.simulated && weighed(query, c.price) <= 1.25 * least; };
+    const bool any = least < std::numeric_limits<double>::infinity();
+    CHECK((!any || std::ranges::none_of(choice.candidates, unplayed)));
+    return any;
+  };
+  CHECK(played(MiB));
+  CHECK_FALSE(played(256 * MiB));  // the lightest has too many events
+}
+
 TEST_CASE("sizes of a quarter of an octave are played once, and other costs anew") {
   Profiles profiles;
   Query query = asked(Collective::all_reduce, "host", 8, 1, 512 * KiB);

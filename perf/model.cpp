@@ -50,10 +50,10 @@ void print_row(size_t bytes, const Choice& choice) {
   const Candidate& best = *choice.best();
   const Candidate* second = runner_up(choice);
   const auto share = [&](double part) { return best.price.seconds > 0 ? 100 * part / best.price.seconds : 0; };
-  fmt::print("{:>12} {:<30} {:>12.2f} {:>7.0f}% {:>6.0f}% {:>7.0f}% {:>9.0f}%  {}\n", bytes, named(best), best.price.seconds * 1e6,
+  fmt::print("{:>12} {:<30} {:>12.2f} {:>7.0f}% {:>6.0f}% {:>7.0f}% {:>9.0f}%  {}\n", bytes, named(best), topo::predicted(best) * 1e6,
              share(best.price.latency), share(best.price.bytes[topo::inside]), share(best.price.bytes[topo::between]),
              share(best.price.computing),
-             second == nullptr ? "" : fmt::format("{} x{:.2f}", named(*second), second->price.seconds / best.price.seconds));
+             second == nullptr ? "" : fmt::format("{} x{:.2f}", named(*second), topo::predicted(*second) / topo::predicted(best)));
 }
 
 }  // namespace

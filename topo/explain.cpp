@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "topo/select.h"
 
 namespace gyre::topo {
@@ -20,8 +22,16 @@ std::string refused(std::string_view family, std::string_view grid, uint32_t cha
 // Of what decides, and who else would take it.
 std::string note(const Candidate& candidate, bool rule) {
   if (candidate.measured) return "by its times, not its price";
-  const std::string_view played = candidate.simulated ? "simulated, since near the lightest" : "";
+  const std::string_view played = candidate.simulated ? "by its simulated time, not its price" : "";
   return fmt::format("{}{}{}", played, candidate.simulated && rule ? "; " : "", rule ? "the rule of thumb's" : "");
+}
+
+// What decides. Times need not be of all.
+std::string_view basis(const Choice& choice) {
+  if (std::ranges::any_of(choice.candidates, [](const Candidate& c) { return c.measured.has_value(); }))
+    return "times, where there are some";
+  const bool played = std::ranges::any_of(choice.candidates, [](const Candidate& c) { return c.simulated.has_value(); });
+  return played ? "simulation of those near the lightest" : "prices";
 }
 
 }  // namespace
@@ -29,8 +39,9 @@ std::string note(const Candidate& candidate, bool rule) {
 std::string explain(const Query& query, const Choice& choice, std::span<const DirectCandidate> direct) {
   std::string out = fmt::format("{}, blocks of {:.0f} bytes, {} node{}\n", text(Shape{query.collective, query.ranks, 1, query.root, {}}),
                                 query.block_bytes, query.placement.nodes(query.ranks), query.placement.nodes(query.ranks) == 1 ? "" : "s");
-  out += fmt::format("predicted times in us, of what they are made, and the weights that decide; links inside a node: {}, between: {}\n\n",
-                     query.costs.link[inside].name, query.costs.link[between].name);
+  out += fmt::format(
+      "predicted times in us, of what prices are made, and the weights that decide, by {}; links inside a node: {}, between: {}\n\n",
+      basis(choice), query.costs.link[inside].name, query.costs.link[between].name);
   out += fmt::format("{:<17} {:<14} {:>8} {:>12} {:>12} {:>11} {:>12} {:>13} {:>11}  {}\n", "algorithm", "grid", "channels", "time",
                      "weight", "latency", "bytes inside", "bytes between", "computing", "held up by");
   const Candidate* rule = rule_of_thumb(query, choice);

@@ -40,8 +40,10 @@ struct Candidate {
   std::optional<double> simulated;  ///< seconds of one call, where its price is near the lightest
   std::string refused;              ///< why it can't run; empty: it can
 };
-/// Seconds that it takes: as measured, where it was, and else its price.
-inline double predicted(const Candidate& candidate) { return candidate.measured.value_or(candidate.price.seconds); }
+/// Seconds that it takes: as measured, or simulated, where it was, and else its price.
+inline double predicted(const Candidate& candidate) {
+  return candidate.measured.value_or(candidate.simulated.value_or(candidate.price.seconds));
+}
 
 /// Seconds by which candidates are compared: the predicted time, but where ranks share processors and send by the kernel at least the work
 /// on these and a share of the time on as many as are wanted (Graham, "Bounds on multiprocessing timing anomalies", 1969: the longest that
@@ -79,7 +81,8 @@ class Profiles {
 };
 
 Choice choose(const Query&, Profiles&);
-/// A table of all candidates: predicted times, of what they are made, and weights, or why one is refused; before them the direct forms.
+/// A table of all candidates: predicted times, of what their prices are made, and weights, or why one is refused; before them the direct
+/// forms.
 std::string explain(const Query&, const Choice&, std::span<const DirectCandidate> = {});
 
 /// What the published rule takes: below 1 MiB the tree if it is predicted under 0.8 of the ring; on several nodes of several ranks

@@ -5,6 +5,7 @@
 
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "engine/communicator.h"
 #include "test/catch.h"
@@ -80,6 +81,22 @@ TEST_CASE("where a choice goes by times, what is predicted are these, in the tab
         return table;
     }
     return "";
+  });
+  CHECK(test::first_wrong(words) == "");
+}
+
+TEST_CASE("where a choice goes by simulation, what is predicted is the simulated time, in the table, too") {
+  const auto on_own_hosts = [](Rank rank) { return test::configured({"GYRE_TRANSPORT=tcp", fmt::format("GYRE_HOSTID=host{}", rank)}); };
+  const auto words = test::run_ranks(4, on_own_hosts, [](Communicator& all) -> std::string {
+    const Call call{Collective::all_reduce, 100000, DataType::float32, ReduceOp::sum, 0};
+    const std::string table = all.explain(call);
+    std::istringstream best(table.substr(table.find("held up by")));  // the line after the one that ends so
+    std::string family, channels, time, weight, rest;
+    std::getline(best, rest) >> family >> channels >> time >> weight;
+    std::getline(best, rest);
+    if (!test::contains(rest, "by its simulated time, not its price") || time != weight) return table;
+    const auto us = all.predicted_us(call);
+    return us && std::abs(*us - std::stod(time)) <= 0.1 ? "" : fmt::format("predicted {}, and\n{}", us ? *us : -1, table);
   });
   CHECK(test::first_wrong(words) == "");
 }

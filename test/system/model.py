@@ -18,6 +18,12 @@ def large_cluster_has_a_winner_for_every_size():
     check(all(" x" in line for line in done.out.splitlines() if line.strip()[0].isdigit()), f"a row without runner-up\n{done.story()}")
 
 
+def no_runner_up_is_faster():
+    done = run("model", "--ranks", 8, "--nodes", 8, "--machine", "host", "-b", "16K", "-e", "512K", "-f", 2).passed()
+    ahead = [float(row[-1].removeprefix("x")) for row in rows(done.out)]
+    check(len(ahead) == 6 and min(ahead) >= 1, done.story())
+
+
 def sizes_as_asked():
     table = rows(run("model", "--ranks", 4, "-b", "1K", "-e", "4M", "-f", 8).passed().out)
     check([int(row[0]) for row in table] == [1024 * 8**i for i in range(5)], f"{table}")
@@ -135,5 +141,5 @@ def wrong_input():
     run("explain", "broadcast", "--root", 8, "--ranks", 8).complains("--root 8")
 
 
-subjects([large_cluster_has_a_winner_for_every_size, sizes_as_asked, every_collective, explain_says_everything, constants_of_a_file,
-          crossovers_of_every_machine, choices_are_near_the_best_simulated, choices_on_the_simulator, wrong_input])
+subjects([large_cluster_has_a_winner_for_every_size, no_runner_up_is_faster, sizes_as_asked, every_collective,
+          explain_says_everything, constants_of_a_file, crossovers_of_every_machine, choices_are_near_the_best_simulated, choices_on_the_simulator, wrong_input])

@@ -143,6 +143,24 @@ TEST_CASE("of the candidates near the lightest either all are played, or none is
   CHECK_FALSE(played(256 * MiB));  // the lightest has too many events
 }
 
+TEST_CASE("what was played is predicted to take its simulated time, and the table says by what is chosen") {
+  Profiles profiles;
+  Query query = asked(Collective::all_reduce, "host", 8, 1, 512 * KiB);
+  const auto said = [&](std::string_view what) { return explain(query, choose(query, profiles)).find(what) != std::string::npos; };
+  const Candidate best = *choose(query, profiles).best();
+  REQUIRE(best.simulated.has_value());
+  CHECK(*best.simulated > 1.01 * best.price.seconds);
+  CHECK(predicted(best) == *best.simulated);
+  CHECK(said("the weights that decide, by simulation of those near the lightest; "));
+  CHECK(said("by its simulated time, not its price"));
+  query.costs.processors_per_node = 4;  // none of ranks that share them is played
+  query.placement.per_node = 8;
+  CHECK(said("the weights that decide, by prices; "));
+  CHECK_FALSE(said("simulated"));
+  query.costs.measured = {{Collective::all_reduce, 8, 0, {512 * KiB}, {{"ring", {}, {1e-9}}}}};
+  CHECK(said("the weights that decide, by times, where there are some; "));
+}
+
 TEST_CASE("sizes of a quarter of an octave are played once, and other costs anew") {
   Profiles profiles;
   Query query = asked(Collective::all_reduce, "host", 8, 1, 512 * KiB);

@@ -80,8 +80,8 @@ std::vector<Choice> ways_to_run(const Circumstances& c, const Call& call, const 
   return all;
 }
 
-Result<Choice> by_price(const Circumstances& c, const Call& call, topo::Profiles& profiles, const Excluded& excluded) {
-  const topo::Choice priced = topo::choose(query(c, call), profiles);
+Result<Choice> by_price(const Circumstances& c, const Call& call, topo::Profiles& profiles, const Excluded& excluded, bool plays) {
+  const topo::Choice priced = topo::choose(query(c, call, plays), profiles);
   for (const topo::Candidate& candidate : priced.candidates) {
     if (!candidate.refused.empty()) break;  // those that follow are, too
     for (Choice& way : ways_to_run(c, call, candidate)) {
@@ -92,7 +92,7 @@ Result<Choice> by_price(const Circumstances& c, const Call& call, topo::Profiles
   if (!c.missing.empty() && !placed.order.empty()) {  // where there is a way depends on who is where
     Circumstances unplaced = c;
     unplaced.placed = numbered(placed);
-    return by_price(unplaced, call, profiles, excluded);
+    return by_price(unplaced, call, profiles, excluded, plays);
   }
   const std::string wanted = topo::text({call.collective, c.ranks, 1, call.root, {}, must_be_ordered(c, call)});
   std::string why;
@@ -157,7 +157,7 @@ bool must_be_ordered(const Circumstances& c, const Call& call) {
   return c.ordered && reduces(call.collective) && !is_integer(call.type) && call.op != ReduceOp::max && call.op != ReduceOp::min;
 }
 
-topo::Query query(const Circumstances& c, const Call& call) {
+topo::Query query(const Circumstances& c, const Call& call, bool plays) {
   topo::Query out;
   out.collective = call.collective;
   out.block_bytes = static_cast<double>(call.count * size_of(call.type));
@@ -173,6 +173,7 @@ topo::Query query(const Circumstances& c, const Call& call) {
   out.costs = c.costs;
   out.slots = c.slots;
   out.cutting = c.cutting;
+  out.plays = plays;
   out.ordered = must_be_ordered(c, call);
   out.partial_widths = static_cast<double>(kernels::partial_size(call.type)) / static_cast<double>(size_of(call.type));
   if (out.ordered && call.op == ReduceOp::premul_sum) {  // whose parts travel as partial sums do
@@ -207,8 +208,8 @@ void refuse(topo::Choice& from, const Circumstances& c, const Call& call, const 
   std::stable_partition(all.begin(), all.end(), [](const topo::Candidate& candidate) { return candidate.refused.empty(); });
 }
 
-Result<Choice> choose(const Circumstances& c, const Call& call, topo::Profiles& profiles, const Excluded& excluded) {
-  if (c.algorithm == "auto") return by_price(c, call, profiles, excluded);
+Result<Choice> choose(const Circumstances& c, const Call& call, topo::Profiles& profiles, const Excluded& excluded, bool plays) {
+  if (c.algorithm == "auto") return by_price(c, call, profiles, excluded, plays);
   const topo::Family* family = topo::family_named(c.algorithm);
   if (family == nullptr) return topo::make(c.algorithm, {}).error();
   const auto named_for = [&](const Placed& placed) {
@@ -229,7 +230,7 @@ Result<Choice> choose(const Circumstances& c, const Call& call, topo::Profiles& 
     if (found == excluded.end()) return named;
     refused = found->second;
   }
-  Choice instead = GYRE_TRY(by_price(c, call, profiles, excluded));
+  Choice instead = GYRE_TRY(by_price(c, call, profiles, excluded, plays));
   instead.instead = refused;
   return instead;
 }

@@ -57,12 +57,13 @@ using Excluded = std::map<std::string, std::string, std::less<>>;
 /// What can't run in any order any more is refused, with the reason, and comes last.
 void refuse(topo::Choice&, const Circumstances&, const Call&, const Excluded&);
 /// Error: the named algorithm does not exist, the options contradict each other, or nothing is left.
-Result<Choice> choose(const Circumstances&, const Call&, topo::Profiles&, const Excluded& = {});
+/// `plays`: as topo::Query's.
+Result<Choice> choose(const Circumstances&, const Call&, topo::Profiles&, const Excluded& = {}, bool plays = true);
 /// The call's sums must be those of the canonical tree. Where nothing is reduced, or integers are, whose sums wrap, or the largest or
 /// smallest is taken, the bits are the same in any order, and any algorithm will do.
 bool must_be_ordered(const Circumstances&, const Call&);
 /// What is chosen from for a call when no algorithm is named.
-topo::Query query(const Circumstances&, const Call&);
+topo::Query query(const Circumstances&, const Call&, bool plays = true);
 
 /// Channels on which every pair is connected: what any family may need of them.
 size_t connected_channels(const Config&);

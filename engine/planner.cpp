@@ -60,10 +60,12 @@ size_t Planner::slot_bytes(const schedule::Schedule& schedule) const {
 }
 
 // The best whose scratch there may be. All ranks know of the same bound, so that they choose alike.
-Result<std::unique_ptr<Plan>> Planner::by_messages(const Call& call, Excluded& excluded) {
+Status Planner::plan_messages(Planned& made) {
+  const Call& call = made.call;
+  Excluded& excluded = made.excluded;
   excluded = unfit_;
   for (;;) {
-    const Choice choice = GYRE_TRY(choose(circumstances_, call, profiles_, excluded));
+    const Choice choice = GYRE_TRY(choose(circumstances_, call, profiles_, excluded, !made.rarely_by_messages()));
     auto schedule = proven(choice);
     const bool may_not_fit = !choice.orders.empty() || !circumstances_.missing.empty();
     if (!schedule && schedule.error().code == Code::invalid_usage && may_not_fit) {
@@ -76,7 +78,8 @@ Result<std::unique_ptr<Plan>> Planner::by_messages(const Call& call, Excluded& e
     Plan plan = GYRE_TRY(Plan::make(*std::move(schedule), call, slot));
     if (plan.scratch_bytes() <= circumstances_.scratch_room) {
       say_instead(call, choice);
-      return std::make_unique<Plan>(std::move(plan));
+      made.messages = std::make_unique<Plan>(std::move(plan));
+      return {};
     }
     excluded.emplace(key(choice), fmt::format("needs {} bytes of scratch, GYRE_MEMORY_BYTES={} leaves {}", plan.scratch_bytes(),
                                               circumstances_.memory_bytes, circumstances_.scratch_room));
@@ -106,7 +109,7 @@ Result<Planned*> Planner::planned(const Call& any) {
   if (auto refusal = refuse(any, ranks_)) return *std::move(refusal);
   auto made = std::make_shared<Planned>(call, extent(call, rank_, ranks_), GYRE_TRY(directly(call)));
   // Also where a direct form may be declined.
-  if (!made->staged() || made->direct->mapped) made->messages = GYRE_TRY(by_messages(call, made->excluded));
+  if (!made->staged() || made->direct->mapped) GYRE_TRY(plan_messages(*made));
   if (plans_.size() == plans_kept) plans_.pop_back();
   plans_.insert(plans_.begin(), std::move(made));
   return plans_.front().get();
@@ -114,7 +117,7 @@ Result<Planned*> Planner::planned(const Call& any) {
 
 Result<const Plan*> Planner::plan(const Call& call) {
   Planned* found = GYRE_TRY(planned(call));
-  if (found->messages == nullptr) found->messages = GYRE_TRY(by_messages(found->call, found->excluded));
+  if (found->messages == nullptr) GYRE_TRY(plan_messages(*found));
   return found->messages.get();
 }
 
@@ -177,9 +180,9 @@ std::vector<topo::DirectCandidate> Planner::direct_candidates(const Planned& pla
 }
 
 std::string Planner::explain(const Call& call, BufferKind kind) {
-  const topo::Query asked = query(circumstances_, normal(call));
-  topo::Choice choice = topo::choose(asked, profiles_);
   const auto found = planned(call);
+  const topo::Query asked = query(circumstances_, normal(call), !found || !(*found)->rarely_by_messages());
+  topo::Choice choice = topo::choose(asked, profiles_);
   if (found) refuse(choice, circumstances_, (*found)->call, (*found)->excluded);
   return topo::explain(asked, choice, found ? direct_candidates(**found, kind) : std::vector<topo::DirectCandidate>());
 }

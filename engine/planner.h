@@ -38,8 +38,10 @@ struct Planned : std::enable_shared_from_this<Planned> {
   /// As Communicator's.
   std::string_view algorithm(BufferKind) const;
   bool ordinary() const { return direct && (direct->bounced || direct->read); }
-  uint64_t hash() const { return staged() || ordinary() ? direct->hash : messages->hash(); }
-  const std::string& text() const { return staged() || ordinary() ? direct->text : messages->text(); }
+  /// Messages run it only where ranks have buffers of different kinds, or one can't be read: not worth playing candidates for.
+  bool rarely_by_messages() const { return staged() || ordinary(); }
+  uint64_t hash() const { return rarely_by_messages() ? direct->hash : messages->hash(); }
+  const std::string& text() const { return rarely_by_messages() ? direct->text : messages->text(); }
 };
 
 class Planner {
@@ -80,7 +82,7 @@ class Planner {
   Result<std::shared_ptr<const Proven>> proven(const Choice&);
   size_t slot_bytes(const schedule::Schedule&) const;
   void say_instead(const Call&, const Choice&);
-  Result<std::unique_ptr<Plan>> by_messages(const Call&, Excluded&);
+  Status plan_messages(Planned&);
   Result<std::optional<DirectPlan>> directly(const Call&);
   Result<topo::Price> price(const DirectForm&, const DirectPlan&, BufferKind) const;
   std::vector<topo::DirectCandidate> direct_candidates(const Planned&, BufferKind) const;

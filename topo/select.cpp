@@ -184,7 +184,7 @@ std::optional<double> simulated(const Query& query, const Candidate& candidate, 
 // runs next, which the simulator does not know. True: the order may be another.
 bool play(std::vector<Candidate>& candidates, const Query& query, Profiles& profiles) {
   const bool by_times = std::ranges::any_of(candidates, [](const Candidate& c) { return c.measured.has_value(); });
-  if (by_times || crowded(query) || !query.overrides.empty()) return false;
+  if (!query.plays || by_times || crowded(query) || !query.overrides.empty()) return false;
   double least = std::numeric_limits<double>::infinity();
   for (Candidate& candidate : candidates) {
     if (!candidate.refused.empty() || weighed(query, candidate.price) > most_above * least) break;

@@ -30,6 +30,7 @@ struct Query {
   std::vector<LinkOverride> overrides;  ///< links that are slower, or missing and gone around by relays
   bool ordered = false;                 ///< candidates' sums are those of the canonical tree (schedule/canonical.h), or they are refused
   double partial_widths = 1;            ///< bytes of a partial sum's element in those of an input's
+  bool plays = true;                    ///< candidates near the lightest are played
 };
 
 struct Candidate {

@@ -155,6 +155,19 @@ TEST_CASE("the family, the prediction and the table are of what runs on such buf
   CHECK(first_wrong(words) == "");
 }
 
+TEST_CASE("messages that run only where a direct form is declined are chosen by their prices, and not played") {
+  const auto words = run_ranks(2, all_configured({"GYRE_TRANSPORT=shm", "GYRE_ATTACH=2"}), [](Communicator& communicator) -> std::string {
+    for (const auto& [collective, count] : {std::pair(Collective::reduce_scatter, size_t{4000}),  // staged or mapped
+                                            {Collective::all_reduce, 9000},                       // bounced
+                                            {Collective::all_gather, 1 << 18}}) {                 // attached
+      const std::string table = communicator.explain({collective, count, DataType::float32, ReduceOp::sum, 0});
+      if (!contains(table, "the weights that decide, by prices")) return table;
+    }
+    return {};
+  });
+  CHECK(first_wrong(words) == "");
+}
+
 TEST_CASE("constants without direct forms predict none, and the table says so") {
   const std::string path = "direct_test_old_constants.json";
   auto text = nlohmann::json::parse(*topo::constants_text(""));

@@ -107,7 +107,8 @@ TEST_CASE("of long calls the first rounds say how long the others take") {
   }
 }
 
-TEST_CASE("nothing is played of thousands of ranks, of ranks that share processors, and where times were measured or links differ") {
+TEST_CASE(
+    "nothing is played of thousands of ranks, of ranks that share processors, where times were measured or links differ, or unasked") {
   const auto played = [](const Query& query) {
     Profiles profiles;
     const Choice choice = choose(query, profiles);
@@ -125,6 +126,9 @@ TEST_CASE("nothing is played of thousands of ranks, of ranks that share processo
   Query timed = few;
   timed.costs.measured = {{Collective::all_reduce, 8, 0, {MiB}, {{"ring", {}, {1e-3}}}}};
   CHECK_FALSE(played(timed));
+  Query unasked = few;
+  unasked.plays = false;
+  CHECK_FALSE(played(unasked));
 }
 
 TEST_CASE("of the candidates near the lightest either all are played, or none is and prices decide") {

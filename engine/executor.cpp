@@ -59,10 +59,10 @@ Status Executor::drive(Work& work) {
     if (moved.done) return {};
     if (moved.any) {
       go_on();
-      progress();
       if (bootstrap_.attention()) [[unlikely]] {
         if (auto error = failed(work)) return *std::move(error);
       }
+      progress();
     } else {
       GYRE_TRY(look(work));
       rest(work);
@@ -75,8 +75,8 @@ Result<Work::Moved> Executor::step(Work& work) {
   if (moved.done) return moved;
   if (moved.any) {
     begin();
-    progress();
     if (auto error = failed(work)) return *std::move(error);
+    progress();
   } else {
     GYRE_TRY(look(work));
   }
@@ -100,14 +100,16 @@ void Executor::progress() {
   for (transport::Worker* worker : workers_) worker->progress();
 }
 
+// Progress comes last, and work moves after it before anything is said of what it waits for, which may have come with that.
 Status Executor::look(const Work& work) {
-  progress();
   if (work.stranger() >= 0) return settle(work);
   if (bootstrap_.attention()) {
     if (const Error* failure = bootstrap_.failure()) return explain(*failure, work);
     if (bootstrap_.asked()) return settle(work);
   }
-  return std::exchange(look_far_, false) ? stalled(work) : Status();
+  if (std::exchange(look_far_, false)) GYRE_TRY(stalled(work));
+  progress();
+  return {};
 }
 
 // True: somebody who is awaited is gone, and what he had sent may still come.

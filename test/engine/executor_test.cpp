@@ -73,7 +73,55 @@ class JustLeft final : public Work {
   mutable bool left_ = false;
 };
 
+/// Whose last send completes with the worker's next progress.
+class LastSend final : public Work {
+ public:
+  explicit LastSend(const bool& completed) : completed_(completed) {}
+  Moved move() override { return {completed_, completed_}; }
+  Rank stranger() const override { return -1; }
+  std::vector<Rank> awaited() const override { return completed_ ? std::vector<Rank>{} : std::vector<Rank>{1}; }
+  std::string where() const override { return completed_ ? "for nobody" : "for its last sends to rank 1 to complete"; }
+  Description description() const override { return {0, 1, "a call"}; }
+  std::vector<transport::Pair> pairs() const override { return {}; }
+
+ private:
+  const bool& completed_;
+};
+
+/// Brings word of a failure as it completes a send.
+class BadNews final : public transport::Worker {
+ public:
+  explicit BadNews(transport::Bootstrap& bootstrap) : bootstrap_(bootstrap) {}
+  Result<std::unique_ptr<transport::Listener>> listen() override { return none(); }
+  Result<std::unique_ptr<transport::Endpoint>> connect(std::string_view /*address*/, std::string_view /*hello*/) override { return none(); }
+  Result<std::unique_ptr<transport::Memory>> register_memory(std::span<std::byte> /*region*/, transport::MemoryKind /*kind*/) override {
+    return none();
+  }
+  unsigned progress() override {
+    if (!completed) bootstrap_.fail({Code::remote, "rank 1 is gone"});
+    completed = true;
+    return 1;
+  }
+
+  bool completed = false;
+
+ private:
+  static Error none() { return {Code::internal, "not here"}; }
+  transport::Bootstrap& bootstrap_;
+};
+
 }  // namespace
+
+TEST_CASE("a call that completes as word of a failure comes is complete") {
+  const auto words = run_ranks(1, all_configured({}), [&](Communicator& communicator) {
+    BadNews worker(communicator.bootstrap());
+    Waiter waiter("auto", {});
+    Executor executor(communicator.bootstrap(), {&worker}, {"", "shm"}, waiter);
+    LastSend work(worker.completed);
+    return error_of(executor.run(work));
+  });
+  CHECK(words[0] == "");
+}
 
 TEST_CASE("what a rank sent before it left is not missed, be it on its way for a while when word of that is here") {
   for (const int after : {0, 1, 500}) CHECK(told(std::chrono::milliseconds(after)) == "");

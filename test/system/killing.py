@@ -6,8 +6,7 @@ import time
 
 from system import await_that, check, processes, signal_process, start, within
 
-# Of last sends that complete while it is asked who died, no rank is named.
-WAITING = (r"waiting (for|to) .* in step \d+ \(.*\) of round \d+|waiting for its last sends to (rank \d+ to )?complete|"
+WAITING = (r"waiting (for|to) .* in step \d+ \(.*\) of round \d+|waiting for its last sends to rank \d+ to complete|"
            r"waiting to (send to|receive from) rank \d+, message \d+|"
            r"waiting for (rank \d+ to come to this call|rank \d+ to be done with (this rank's memory|its part)|ranks to be done with earlier calls)")
 WITHIN = within(5)  # seconds from the kill to the end of the last rank

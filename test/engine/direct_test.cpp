@@ -3,12 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <sys/mman.h>
-
 #include <atomic>
 #include <barrier>
 #include <chrono>
-#include <csignal>
 #include <random>
 #include <thread>
 
@@ -16,7 +13,7 @@
 #include "kernels/canonical.h"
 #include "perf/reference.h"
 #include "test/catch.h"
-#include "test/engine/job_memory.h"
+#include "test/engine/checked_direct.h"
 #include "test/ranks.h"
 #include "test/slow_builds.h"
 #include "test/text.h"
@@ -24,6 +21,7 @@
 using namespace gyre;
 using namespace gyre::engine;
 using gyre::test::all_configured;
+using gyre::test::checked_direct;
 using gyre::test::contains;
 using gyre::test::first_wrong;
 using gyre::test::run_ranks;
@@ -45,16 +43,6 @@ struct HeapAllocator {
 // A sanitizer makes a rank that waits for others slow.
 const std::vector<int> some_ranks = test::sanitized ? std::vector<int>{3} : std::vector<int>{2, 3, 5};
 const auto over_shm = all_configured({"GYRE_TRANSPORT=shm", "GYRE_SLOT_BYTES=4K"});
-
-template <class Memory>
-std::string checked_direct(Communicator& communicator, const Call& call, bool in_place) {
-  Memory memory(call, communicator.size(), in_place);
-  const Buffers buffers = memory.buffers(communicator.rank());
-  const Status status = communicator.run(call, buffers.input, buffers.output);
-  const std::string wrong = status ? memory.wrong(communicator.rank()) : status.error().what;
-  if (wrong.empty()) return {};
-  return fmt::format("{} of {}, root {}{}: {}", name(call.collective), call.count, call.root, in_place ? ", in place" : "", wrong);
-}
 
 using InHeap = test::JobMemory<int32_t, HeapAllocator<int32_t>>;
 using Private = test::JobMemory<int32_t>;
@@ -305,133 +293,6 @@ TEST_CASE("a rank that leaves is named by those that wait for it in a direct cal
     });
     CHECK(contains(words[0], "rank 1 has left"));
     CHECK(contains(words[2], "rank 1 has left"));
-  }
-}
-
-TEST_CASE("two ranks read large blocks straight from each other's buffers, unless one does not want to") {
-  const auto counts = test::sampled(std::vector<size_t>{100003, 8191, 8193, 8192, (1 << 20) + 1});
-  for (const Rank unwilling : {-1, 1}) {
-    const auto configs = [&](Rank rank) {
-      return test::configured({"GYRE_TRANSPORT=shm", rank == unwilling ? "GYRE_ATTACH=0" : "GYRE_ATTACH=2"});
-    };
-    CHECK(first_wrong(run_ranks(2, configs, [&](Communicator& communicator) -> std::string {
-            for (const Collective collective : all_collectives()) {
-              for (const size_t count : counts) {
-                const bool blocks = collective == Collective::all_to_all || collective == Collective::scatter;  // of two, none is staged
-                const bool large = (blocks ? count >= 8192 : count > 8192) && (!rooted(collective) || count <= 1 << 19);
-                for (Rank root = 0; !reduces(collective) && root < (rooted(collective) ? 2 : 1); ++root) {
-                  const Call call{collective, count, DataType::int32, ReduceOp::sum, root};
-                  const bool straight = *communicator.algorithm(call) == "two_shot";
-                  if (straight != (unwilling < 0 && large)) return fmt::format("{} of {}: {}", name(collective), count, straight);
-                  for (const bool in_place : {false, true}) {
-                    if (in_place && collective == Collective::all_to_all) continue;
-                    const std::string wrong = checked_direct<Private>(communicator, call, in_place);
-                    if (!wrong.empty()) return wrong;
-                  }
-                }
-              }
-            }
-            return {};
-          })) == "");
-  }
-}
-
-TEST_CASE("ranks that share processors read what a root gives or takes straight") {
-  constexpr int ranks = 5;
-  const bool crowded = std::thread::hardware_concurrency() < ranks;
-  CHECK(first_wrong(run_ranks(ranks, all_configured({"GYRE_TRANSPORT=shm"}), [&](Communicator& communicator) -> std::string {
-          for (const Collective collective : {Collective::broadcast, Collective::scatter, Collective::gather}) {
-            for (const Rank root : {0, 3}) {
-              for (const bool in_place : {false, true}) {
-                const Call call{collective, (1 << 16) + 3, DataType::int32, ReduceOp::sum, root};
-                if (crowded && *communicator.algorithm(call) != "two_shot") return "goes by messages";
-                const std::string wrong = checked_direct<Private>(communicator, call, in_place);
-                if (!wrong.empty()) return wrong;
-              }
-            }
-          }
-          return {};
-        })) == "");
-}
-
-TEST_CASE("two ranks agree whether they read straight, whatever each has found or wants") {
-  for (const char* second : {"GYRE_ATTACH=1", "GYRE_ATTACH=2"}) {
-    const auto configs = [&](Rank rank) { return test::configured({"GYRE_TRANSPORT=shm", rank == 0 ? "GYRE_ATTACH=1" : second}); };
-    const auto said = run_ranks(2, configs, [&](Communicator& communicator) {
-      const Call call{Collective::all_gather, 1 << 16, DataType::int32, ReduceOp::sum, 0};
-      return *communicator.algorithm(call) + checked_direct<Private>(communicator, call, true);
-    });
-    CHECK(said[0] == said[1]);
-    CHECK(!contains(said[0], "rank"));  // nothing was wrong
-  }
-}
-
-// Memory that this process can use and the kernel does not read: here, pages that a handler opens when they are first touched.
-struct Closed {
-  static constexpr size_t bytes = 2 << 20;
-  static inline std::byte* memory = nullptr;
-
-  static void open(int /*signal*/) { ::mprotect(memory, bytes, PROT_READ | PROT_WRITE); }
-};
-
-TEST_CASE("messages carry a call whose buffer can't be read straight") {
-  struct sigaction before {};
-  struct sigaction handler {};
-  handler.sa_handler = Closed::open;
-  REQUIRE(::sigaction(SIGSEGV, &handler, &before) == 0);
-  for (const auto& [collective, ranks] : {std::pair{Collective::all_gather, 2},
-                                          {Collective::all_gather, 3},
-                                          {Collective::all_to_all, 2},
-                                          {Collective::broadcast, 2},
-                                          {Collective::broadcast, 3},
-                                          {Collective::scatter, 2},
-                                          {Collective::gather, 2}}) {
-    CHECK(first_wrong(run_ranks(ranks, all_configured({"GYRE_TRANSPORT=shm", "GYRE_ATTACH=2"}),
-                                [&, of = collective](Communicator& communicator) -> std::string {
-                                  auto* memory = static_cast<std::byte*>(
-                                      ::mmap(nullptr, Closed::bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-                                  // Of rank 1, whose buffer it is that is read.
-                                  const Call call{of, 65536, DataType::int32, ReduceOp::sum, of == Collective::gather ? 0 : 1};
-                                  Private job(call, communicator.size(), false);
-                                  const Buffers buffers = job.buffers(communicator.rank());
-                                  const size_t blocks = of == Collective::all_to_all || of == Collective::scatter ? 2 : 1;
-                                  if (buffers.input != nullptr) std::memcpy(memory, buffers.input, blocks * call.count * sizeof(int32_t));
-                                  if (communicator.rank() == 1) {
-                                    Closed::memory = memory;
-                                    ::mprotect(memory, Closed::bytes, PROT_NONE);
-                                  }
-                                  const Status status = communicator.run(call, buffers.input != nullptr ? memory : nullptr, buffers.output);
-                                  ::munmap(memory, Closed::bytes);
-                                  return status ? job.wrong(communicator.rank()) : status.error().what;
-                                })) == "");
-  }
-  ::sigaction(SIGSEGV, &before, nullptr);
-}
-
-TEST_CASE("a call that another rank has given up after it read is never done, whatever that rank's buffer holds by then") {
-  for (const bool gives_up : {false, true}) {
-    const Call call{Collective::all_gather, 65536, DataType::int32, ReduceOp::sum, 0};
-    std::unique_ptr<transport::Board> boards[2];
-    for (Rank r = 0; r < 2; ++r) boards[r] = *transport::Board::create(r, 2);
-    for (Rank r = 0; r < 2; ++r) {
-      REQUIRE(boards[r]->open(1 - r, boards[1 - r]->address()));
-      boards[r]->attach(std::vector(2, *transport::Attached::open(transport::ProcessAddress::self())));
-    }
-    Private job(call, 2, false);
-    std::vector<DirectPlan> plans;
-    std::vector<std::unique_ptr<Direct>> ranks;
-    for (Rank r = 0; r < 2; ++r) {
-      plans.push_back(*DirectForms(r, 2, false, 0, true).plan(call, false, true, true));
-      REQUIRE(plans.back().read);
-      ranks.push_back(std::make_unique<Direct>(r, std::move(boards[r]), 1, Away{8192, 1}));
-    }
-    const std::string text = "all_gather";
-    for (Rank r = 0; r < 2; ++r) ranks[static_cast<size_t>(r)]->bind(plans[static_cast<size_t>(r)], {0, 1, 1, &text}, job.buffers(r));
-    CHECK(!ranks[0]->move().done);  // has shown its buffers, and is not looked after for a while
-    CHECK(!ranks[1]->move().done);  // has read those, and waits
-    if (gives_up) ranks[1]->take_back();
-    CHECK(ranks[0]->move().done == !gives_up);
-    if (!gives_up) CHECK(ranks[1]->move().done);
   }
 }
 

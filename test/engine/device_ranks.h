@@ -69,6 +69,12 @@ inline std::string end_of(DeviceRank& on) {
   const std::string wrong = held_until_abort(on);
   return wrong.empty() ? said : wrong;
 }
+/// Where the call may say it already, as one does that learns of it while it is given to the stream. That may hold the stream or not.
+inline std::string end_of(DeviceRank& on, const Status& given) {
+  if (given) return end_of(on);
+  on.device.abort("the test has seen enough");
+  return given.error().what;
+}
 
 using DeviceBody = std::function<std::string(DeviceRank&)>;
 

@@ -18,7 +18,8 @@ using schedule::Spot;
 
 namespace {
 
-constexpr size_t least_attached = 32 << 10;  // bytes of a block
+constexpr size_t least_attached = 16 << 10;  // bytes of a block
+constexpr size_t least_crowded = 32 << 10;
 constexpr size_t least_rooted_crowded = 256 << 10;
 // Beyond this a root that has nothing to do while another rank reads costs what copies by both do.
 constexpr size_t most_rooted_apart = 2 << 20;
@@ -116,15 +117,16 @@ Result<Bounced> DirectForms::bounced(const Call& call) {
   return out;
 }
 
-// What is not here is as fast or faster by messages (perf/results/2026-11-23-attach, 2026-11-29-gathers, 2026-11-29-straight).
-bool DirectForms::attaches(const Call& call) const {
+// What is not here is as fast or faster by messages, or by copies shown on the board where `shows` (perf/results/2026-11-23-attach,
+// 2026-11-29-gathers, 2026-11-29-straight, 2026-11-29-small-blocks).
+bool DirectForms::attaches(const Call& call, bool shows) const {
   const size_t block = call.count * size_of(call.type);
   if (!attached_ || reduces(call.collective)) return false;
   const bool by_root = rooted(call.collective);
-  if (!crowded_) return ranks_ == 2 && block >= least_attached && (!by_root || block <= most_rooted_apart);
-  const bool reads_all = call.collective == Collective::all_gather || call.collective == Collective::gather;
-  return call.collective != Collective::all_to_all && block >= (by_root ? least_rooted_crowded : least_attached) &&
-         block <= most_read_crowded / static_cast<size_t>(reads_all ? ranks_ : 1);
+  if (!crowded_) return ranks_ == 2 && block >= least_attached && (!by_root || (!shows && block <= most_rooted_apart));
+  const bool reads_one = call.collective == Collective::broadcast || call.collective == Collective::scatter;
+  return !shows && block >= (by_root ? least_rooted_crowded : least_crowded) &&
+         block <= most_read_crowded / static_cast<size_t>(reads_one ? 1 : ranks_);
 }
 
 // Bytes of input beyond which not all ranks read all inputs, where these can be bounced: each of two then reads as much, and ranks that
@@ -149,10 +151,11 @@ Result<DirectPlan> DirectForms::plan(const Call& any, bool ordered, bool may_sta
   const size_t bytes = layout.input_blocks() * plan.call.count * size_of(plan.call.type);
   const bool bounces = may_map && plan.call.collective == Collective::all_reduce && bounce_bytes_ > 0;
   const size_t most_staged = bounces ? most_read_by_all(plan.call) : transport::Board::slot_bytes;
-  if (may_stage && bytes <= most_staged) plan.staged = GYRE_TRY(form(plan.call, Kind::staged));
+  const bool shows = may_stage && bytes <= most_staged;
+  if (may_map && attaches(plan.call, shows)) plan.read = GYRE_TRY(form(plan.call, Kind::read));
+  if (shows && !plan.read) plan.staged = GYRE_TRY(form(plan.call, Kind::staged));
   if (may_map && (!plan.staged || bytes > staged_at_best(plan.call.collective))) plan.mapped = GYRE_TRY(form(plan.call, Kind::mapped));
   if (!plan.staged && bounces && plan.call.count > 0) plan.bounced = GYRE_TRY(bounced(plan.call));
-  if (may_map && !plan.staged && attaches(plan.call)) plan.read = GYRE_TRY(form(plan.call, Kind::read));
   plan.text = in_words(plan.call, plan.staged ? "one_shot" : "two_shot");
   plan.hash = mix(fnv1a(plan.text));
   return plan;

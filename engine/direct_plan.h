@@ -78,7 +78,7 @@ class DirectForms {
   size_t most_read_by_all(const Call&) const;
   size_t staged_at_best(Collective) const;
   Result<Bounced> bounced(const Call&);
-  bool attaches(const Call&) const;
+  bool attaches(const Call&, bool shows) const;
 
   Rank rank_;
   int ranks_;

@@ -75,27 +75,29 @@ TEST_CASE("blocks are read straight where one copy is the faster way") {
         .plan({collective, block_bytes, DataType::int8, ReduceOp::sum, 0}, false, true, true)
         ->read.has_value();
   };
-  constexpr size_t least = 32 << 10;
+  constexpr size_t shown = transport::Board::slot_bytes;
   for (const Collective collective : all_collectives()) {
     if (reduces(collective)) {
       CHECK_FALSE(straight(2, false, collective, size_t{1} << 30));
       continue;
     }
-    const size_t just = collective == Collective::broadcast || collective == Collective::gather ? transport::Board::slot_bytes : least;
-    CHECK(straight(2, false, collective, just + 1));
+    const bool by_root = rooted(collective);
+    size_t least = 16 << 10;
+    if (by_root) least = (collective == Collective::scatter ? shown / 2 : shown) + 1;
+    CHECK_FALSE(straight(2, false, collective, least - 1));
+    CHECK(straight(2, false, collective, least));
     CHECK(straight(2, false, collective, 2 << 20));
-    CHECK(straight(2, false, collective, size_t{1} << 30) == !rooted(collective));
-    CHECK_FALSE(straight(3, false, collective, least + 1));
-    const bool gathers = collective == Collective::all_gather;
-    CHECK(straight(4, true, collective, least + 1) == gathers);
-    CHECK(straight(4, true, collective, (256 << 10) - 1) == gathers);
-    CHECK(straight(4, true, collective, 256 << 10) == (gathers || rooted(collective)));
-    CHECK(straight(4, true, collective, 4 << 20) == (gathers || rooted(collective)));
-    const bool by_blocks = collective == Collective::broadcast || collective == Collective::scatter;
-    CHECK(straight(4, true, collective, (4 << 20) + 1) == by_blocks);
-    CHECK(straight(4, true, collective, 16 << 20) == by_blocks);
+    CHECK(straight(2, false, collective, size_t{1} << 30) == !by_root);
+    CHECK_FALSE(straight(3, false, collective, shown + 1));
+    CHECK_FALSE(straight(4, true, collective, shown - 1));
+    CHECK(straight(4, true, collective, shown + 1) == !by_root);
+    CHECK(straight(4, true, collective, (256 << 10) - 1) == !by_root);
+    CHECK(straight(4, true, collective, 256 << 10));
+    CHECK(straight(4, true, collective, 4 << 20));
+    const bool reads_one = collective == Collective::broadcast || collective == Collective::scatter;
+    CHECK(straight(4, true, collective, (4 << 20) + 1) == reads_one);
+    CHECK(straight(4, true, collective, 16 << 20) == reads_one);
     CHECK_FALSE(straight(4, true, collective, (16 << 20) + 1));
-    CHECK_FALSE(straight(2, false, collective, just - 1));
   }
 }
 

@@ -30,11 +30,6 @@ constexpr auto long_time = 30s;
 
 }  // namespace
 
-std::optional<Error> Executor::failed(const Work& work) const {
-  const Error* failure = bootstrap_.attention() ? bootstrap_.failure() : nullptr;
-  return failure == nullptr ? std::nullopt : std::optional(explain(*failure, work));
-}
-
 void Executor::begin() {
   if (described_) bootstrap_.finished();
   described_.reset();
@@ -44,42 +39,46 @@ void Executor::begin() {
 
 Status Executor::run(Work& work) {
   begin();
-  if (!bootstrap_.attention() && work.move().done) return {};  // as a small call often is
+  if (const Error* failure = known()) [[unlikely]]
+    return explain(*failure, work);
+  if (work.move().done) return {};  // as a small call often is
   Status status = drive(work);
   begin();  // nobody need wake it
   return status;
 }
 
 Status Executor::drive(Work& work) {
-  if (bootstrap_.attention()) [[unlikely]] {
-    if (auto error = failed(work)) return *std::move(error);
-  }
   for (;;) {
-    const Work::Moved moved = work.move();
+    const Work::Moved moved = GYRE_TRY(advance(work));
     if (moved.done) return {};
-    if (moved.any) {
+    if (moved.any)
       go_on();
-      if (bootstrap_.attention()) [[unlikely]] {
-        if (auto error = failed(work)) return *std::move(error);
-      }
-      progress();
-    } else {
-      GYRE_TRY(look(work));
+    else
       rest(work);
-    }
   }
 }
 
 Result<Work::Moved> Executor::step(Work& work) {
+  const Work::Moved moved = GYRE_TRY(advance(work));
+  if (moved.any && !moved.done) begin();
+  return moved;
+}
+
+const Error* Executor::known() const { return bootstrap_.attention() ? bootstrap_.failure() : nullptr; }
+
+// What came before word of a failure may complete the work, so it is looked for before work is given up.
+Result<Work::Moved> Executor::advance(Work& work) {
+  const Error* const failure = known();
+  if (failure != nullptr) [[unlikely]]
+    progress();
   const Work::Moved moved = work.move();
   if (moved.done) return moved;
-  if (moved.any) {
-    begin();
-    if (auto error = failed(work)) return *std::move(error);
+  if (failure != nullptr) [[unlikely]]
+    return explain(*failure, work);
+  if (moved.any)
     progress();
-  } else {
+  else
     GYRE_TRY(look(work));
-  }
   return moved;
 }
 
@@ -102,11 +101,7 @@ void Executor::progress() {
 
 // Progress comes last, and work moves after it before anything is said of what it waits for, which may have come with that.
 Status Executor::look(const Work& work) {
-  if (work.stranger() >= 0) return settle(work);
-  if (bootstrap_.attention()) {
-    if (const Error* failure = bootstrap_.failure()) return explain(*failure, work);
-    if (bootstrap_.asked()) return settle(work);
-  }
+  if (work.stranger() >= 0 || (bootstrap_.attention() && bootstrap_.asked())) return settle(work);
   if (std::exchange(look_far_, false)) GYRE_TRY(stalled(work));
   progress();
   return {};

@@ -36,7 +36,8 @@ class Executor {
  private:
   Status drive(Work&);
   void go_on();
-  std::optional<Error> failed(const Work&) const;
+  const Error* known() const;
+  Result<Work::Moved> advance(Work&);
   void progress();
   Status look(const Work&);
   bool may_still_come(const Work&);

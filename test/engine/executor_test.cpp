@@ -73,11 +73,16 @@ class JustLeft final : public Work {
   mutable bool left_ = false;
 };
 
-/// Whose last send completes with the worker's next progress.
+/// Whose last send completes with the worker's next progress. Word of a failure comes while it is sent, or later.
 class LastSend final : public Work {
  public:
-  explicit LastSend(const bool& completed) : completed_(completed) {}
-  Moved move() override { return {completed_, completed_}; }
+  LastSend(transport::Bootstrap& bootstrap, const bool& completed, bool fails)
+      : bootstrap_(bootstrap), completed_(completed), fails_(fails) {}
+  Moved move() override {
+    if (!std::exchange(fails_, false)) return {completed_, completed_};
+    bootstrap_.fail({Code::remote, "rank 1 is gone"});
+    return {true, false};
+  }
   Rank stranger() const override { return -1; }
   std::vector<Rank> awaited() const override { return completed_ ? std::vector<Rank>{} : std::vector<Rank>{1}; }
   std::string where() const override { return completed_ ? "for nobody" : "for its last sends to rank 1 to complete"; }
@@ -85,7 +90,9 @@ class LastSend final : public Work {
   std::vector<transport::Pair> pairs() const override { return {}; }
 
  private:
+  transport::Bootstrap& bootstrap_;
   const bool& completed_;
+  bool fails_;
 };
 
 /// Brings word of a failure as it completes a send.
@@ -113,12 +120,19 @@ class BadNews final : public transport::Worker {
 }  // namespace
 
 TEST_CASE("a call that completes as word of a failure comes is complete") {
+  const bool in_steps = GENERATE(false, true);
+  const bool while_sent = GENERATE(false, true);
   const auto words = run_ranks(1, all_configured({}), [&](Communicator& communicator) {
     BadNews worker(communicator.bootstrap());
     Waiter waiter("auto", {});
-    Executor executor(communicator.bootstrap(), {&worker}, {"", "shm"}, waiter);
-    LastSend work(worker.completed);
-    return error_of(executor.run(work));
+    const std::vector<std::string> links{"", "shm"};
+    Executor executor(communicator.bootstrap(), {&worker}, links, waiter);
+    LastSend work(communicator.bootstrap(), worker.completed, while_sent);
+    if (!in_steps) return error_of(executor.run(work));
+    executor.begin();
+    auto moved = executor.step(work);
+    while (moved && !moved->done) moved = executor.step(work);
+    return error_of(moved);
   });
   CHECK(words[0] == "");
 }

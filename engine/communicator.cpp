@@ -182,8 +182,10 @@ Result<bool> Communicator::step(Request request) {
   in_flight_.ask(request.number);
   if (const uint64_t ended = in_flight_.ended(); std::exchange(seen_ended_, ended) != ended) executor_.begin();  // it is other work
   const auto moved = executor_.step(in_flight_);
-  if (!moved) return give_up(moved.error());
-  return moved->any;
+  if (moved) return moved->any;
+  const bool ended = in_flight_.ended() >= request.number;  // what is given up comes after it
+  const Error broken = give_up(moved.error());
+  return ended ? Result<bool>(true) : broken;
 }
 
 Error Communicator::no_request(Request request) const {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <future>
 #include <thread>
 
 #include "engine/communicator.h"
@@ -254,6 +255,28 @@ TEST_CASE("a deadline holds for all that is waited for") {
   });
   CHECK(contains(words[0], "nothing has moved for 0.3 s; rank 0 was in call 0"));
   CHECK(contains(words[1], "rank 0 gave up: nothing has moved for 0.3 s"));
+}
+
+TEST_CASE("of what is in flight when word of a failure comes, that has succeeded whose messages had come") {
+  std::promise<void> begun;
+  const Words words = run_ranks(2, all_configured({"GYRE_TRANSPORT=loopback"}), [&](Communicator& communicator) -> std::string {
+    Sum first(8), second(8);
+    const Call broadcast{Collective::broadcast, first.data.size(), first.call().type, ReduceOp::sum, 1};
+    if (communicator.rank() == 1) {
+      begun.get_future().wait();
+      const Status sent = communicator.run(broadcast, first.data.data(), first.data.data());
+      communicator.abort("enough");
+      return error_of(sent);
+    }
+    const auto here = communicator.start(broadcast, first.data.data(), first.data.data());
+    const auto never = communicator.start(second.call(), second.data.data(), second.data.data());
+    begun.set_value();
+    if (!here || !never) return "not begun";
+    if (communicator.bootstrap().wait_for_failure(std::chrono::seconds(20)) == nullptr) return "no failure";
+    if (const Status status = communicator.wait(*here); !status) return error_of(status);
+    return contains(error_of(communicator.wait(*never)), "aborted: enough") ? "" : "the other one succeeded";
+  });
+  CHECK(first_wrong(words) == "");
 }
 
 TEST_CASE("an abort by another thread ends a call on all ranks") {

@@ -17,7 +17,8 @@
 namespace gyre::plugin::nccl {
 namespace {
 
-constexpr std::chrono::seconds farewell_limit{2};  // that others have to read what this process's GPU holds for them
+constexpr std::chrono::seconds farewell_limit{2};    // that others have to read what this process's GPU holds for them
+constexpr std::chrono::microseconds engine_nap{50};  // between two looks at what has it
 
 // Never destroyed: threads may call while the process ends, and a fork may come at any time. A forked child has neither the threads nor the
 // connections of what was made before: there nothing of it may end, which would wait for those threads, or end what the parent has.
@@ -151,6 +152,20 @@ Status Comm::finish() {
   Status finished = on_gpu_->finish([&] { held_up.look(); });
   if (!finished && on_gpu_->failure() != nullptr) interrupt();
   return finished;
+}
+
+Status Comm::wait_for_engine() const {
+  if (on_gpu_ == nullptr) return {};
+  HeldUp held_up(*this);
+  for (; !GYRE_TRY(engine_free()); std::this_thread::sleep_for(engine_nap)) held_up.look();
+  return {};
+}
+
+void Comm::take_engine() const {
+  const Status freed = wait_for_engine();
+  if (freed) return;
+  engine_->abort(freed.error().what);
+  for (auto free = engine_free(); !free || !*free; free = engine_free()) std::this_thread::sleep_for(engine_nap);
 }
 
 bool Comm::settle(std::chrono::steady_clock::time_point until) {

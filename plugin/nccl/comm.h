@@ -71,6 +71,11 @@ class Comm {
   Status finish();
   /// The same where the process ends, until then. False: it has not, and what it has given to streams must hold them.
   bool settle(std::chrono::steady_clock::time_point until);
+  /// The engine is nobody else's: the sends and receives that its GPU was given have been carried. Error: they can't be.
+  Result<bool> engine_free() const { return on_gpu_ != nullptr ? on_gpu_->all_carried() : Result<bool>(true); }
+  Status wait_for_engine() const;
+  /// The same of one that may have failed: what is carried then ends, here and on the others. The engine is free in any case.
+  void take_engine() const;
   /// Ends what runs, on this rank and the others, and lets streams go on that an error holds. From any thread.
   void interrupt();
   /// The same for good, also while it is made, or another of it. Where nothing runs the others hear only that this rank has left.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <exception>
+#include <map>
 #include <string>
 #include <thread>
 #include <type_traits>
@@ -86,11 +87,31 @@ Status refuse_capture(const Operation& operation) {
   return {};
 }
 
-// A collective on GPU memory waits in its stream; its scalar is read now, when all that its communicator's streams of the group were given
-// has ended.
+// Of a communicator all transfers of a group move together, by the engine of its calls on memory of the host.
+void choose_carried(std::vector<Operation>& together) {
+  struct Has {
+    size_t transfers = 0;
+    bool all_on_gpu = true;
+  };
+  std::map<const Comm*, Has> by_comm;
+  for (const Operation& operation : together) {
+    Has& has = by_comm[operation.comm.get()];
+    const bool is_empty = !operation.call && operation.transfer.count == 0;
+    has.all_on_gpu = has.all_on_gpu && (operation.on_gpu || is_empty);
+    if (!operation.call) ++has.transfers;
+  }
+  for (Operation& operation : together) {
+    const Has& has = by_comm[operation.comm.get()];
+    const OnGpu* const gpu = operation.comm->on_gpu();
+    operation.carried = !operation.call && gpu != nullptr && has.all_on_gpu && has.transfers <= gpu->most_carried();
+  }
+}
+
+// A collective on GPU memory waits in its stream, and so does what is carried; its scalar is read now, when all that its communicator's
+// streams of the group were given has ended.
 Status make_ready(Operation& operation, const std::vector<Operation>& together) {
   if (operation.captured) return refuse_capture(operation);
-  if (operation.on_gpu && operation.call && operation.scalar_at == nullptr) return {};
+  if (operation.carried || (operation.on_gpu && operation.call && operation.scalar_at == nullptr)) return {};
   for (const Operation& other : together) {
     const bool counts = &other == &operation || (operation.scalar_at != nullptr && other.comm == operation.comm && !other.captured);
     if (counts) GYRE_TRY(other.comm->wait_for(other.stream, other.context));
@@ -107,6 +128,7 @@ Result<ncclResult_t> launch_operations(std::vector<Operation> operations) {
   for (Operation& operation : operations) operation.captured = GYRE_TRY(cuda::captures(operation.stream, operation.context));
   std::erase_if(operations, is_nothing);
   if (operations.empty()) return ncclSuccess;
+  choose_carried(operations);
   for (Operation& operation : operations) GYRE_TRY(make_ready(operation, operations));
   // A capture may end as soon as this returns.
   return launch(operations,

@@ -5,8 +5,8 @@
 //   ncclSend …       ├─> submit() ─> run ─<
 //   ncclCommSplit … ─┘    (group)           else: by a thread of its own, and the communicators are in progress until it is done
 //
-// A collective on GPU memory has then been given to the stream. All else has no stream that could wait: it is done when the call returns
-// success, or when ncclCommGetAsyncError no longer says ncclInProgress.
+// Collectives, sends and receives on GPU memory have then been given to the stream. All else has no stream that could wait: it is done when
+// the call returns success, or when ncclCommGetAsyncError no longer says ncclInProgress.
 #pragma once
 #include <functional>
 #include <optional>
@@ -27,7 +27,8 @@ struct Operation {
   void* output = nullptr;
   const void* scalar_at = nullptr;  ///< where the call's scalar lies, read when it runs; null: it is in the call
   cudaStream_t stream = nullptr;    ///< whose work so far comes first
-  bool on_gpu = false;              ///< the memory is reached by the GPU: a collective is done in the stream's order
+  bool on_gpu = false;              ///< the memory is reached by the GPU: a collective is done in the stream's order, and …
+  bool carried = false;             ///< … so is this transfer, with all that its communicator has in the group
   bool captured = false;            ///< the stream is, in a CUDA graph
   cuda::Context context = nullptr;  ///< of the stream; null: the calling thread's
 };

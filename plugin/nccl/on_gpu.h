@@ -1,11 +1,13 @@
-// The part of a communicator that runs collectives on GPU memory, in the order of streams. What it is made of depends on how gyre was
-// built: on_device.cpp has gyre's kernels (engine::DeviceCommunicator), on_no_device.cpp none; tests have a GPU of the host's threads.
+// The part of a communicator that runs collectives, sends and receives on GPU memory, in the order of streams. What it is made of depends
+// on how gyre was built: on_device.cpp has gyre's kernels (engine::DeviceCommunicator), on_no_device.cpp none; tests have a GPU of the
+// host's threads.
 #pragma once
 #include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "engine/communicator.h"
 #include "plugin/abi/nccl.h"
@@ -13,7 +15,7 @@
 
 namespace gyre::plugin::nccl {
 
-/// As engine::DeviceCommunicator.
+/// As engine::DeviceCommunicator, and engine::DeviceTransfers.
 class OnGpu {
  public:
   OnGpu() = default;
@@ -26,6 +28,15 @@ class OnGpu {
   virtual Status status() = 0;
   virtual const Error* failure() const = 0;
   virtual Status finish(const std::function<void()>& meanwhile) = 0;
+  /// So many sends and receives of a group may be carried, if there is room for them, which is made then.
+  virtual size_t most_carried() const { return 0; }
+  virtual bool make_room(const std::vector<engine::Transfer>&) { return false; }
+  /// By that communicator of the host's, which is nobody else's until all are carried.
+  virtual Status carry(engine::Communicator& /*by*/, const std::vector<engine::Transfer>&, cudaStream_t) {
+    return Error{Code::invalid_usage, "this GPU's streams can't wait for what others send"};
+  }
+  /// Error: some can't be any more, or what is wrong may keep them.
+  virtual Result<bool> all_carried() { return true; }
   virtual bool idle() = 0;
   virtual bool in_graphs() = 0;
   virtual void abort(std::string_view why) = 0;

@@ -1,75 +1,17 @@
 #include "plugin/nccl/run.h"
 
 #include <algorithm>
+#include <chrono>
 #include <future>
-#include <memory>
-#include <span>
+#include <list>
 #include <thread>
 
 #include "plugin/guard.h"
+#include "plugin/nccl/held_up.h"
+#include "plugin/nccl/part.h"
 
 namespace gyre::plugin::nccl {
 namespace {
-
-/// Memory of the host in place of a GPU's, of a send or a receive.
-struct Bounce {
-  const Operation* operation;
-  size_t transfer;  // of its part
-  std::unique_ptr<std::byte[]> memory{};
-
-  size_t bytes() const { return operation->transfer.count * size_of(operation->transfer.type); }
-  bool sends() const { return operation->transfer.kind == engine::Transfer::Kind::send; }
-  Status fill() const { return copy(memory.get(), operation->transfer.data); }
-  Status empty() const { return copy(operation->transfer.data, memory.get()); }
-  // The stream may be held by then, and the copy must not be left there.
-  Status copy(void* to, const void* from) const {
-    GYRE_TRY(operation->comm->wait_for(operation->stream, operation->context));
-    return cuda::copy(to, from, bytes(), operation->stream, operation->context);
-  }
-};
-
-/// A communicator's part of a group.
-struct Part {
-  Shared comm;
-  std::vector<const Operation*> collectives;
-  std::vector<engine::Transfer> transfers;
-  std::vector<Bounce> bounces;
-  std::vector<cudaStream_t> streams;  // of what it has on GPU memory, each once; without those that are captured
-  cuda::Context context;              // of these
-  const char* name;                   // of the first
-  std::optional<engine::Request> last;
-  Status status;
-};
-
-void note_stream(const Operation& operation, Part& part) {
-  part.context = operation.context;
-  if (std::find(part.streams.begin(), part.streams.end(), operation.stream) == part.streams.end()) part.streams.push_back(operation.stream);
-}
-
-std::vector<Part> by_comm(const std::vector<Operation>& operations) {
-  std::vector<Part> parts;
-  for (const Operation& operation : operations) {
-    auto part = std::find_if(parts.begin(), parts.end(), [&](const Part& p) { return p.comm == operation.comm; });
-    if (part == parts.end())
-      part = parts.insert(parts.end(), Part{operation.comm, {}, {}, {}, {}, operation.context, operation.name, {}, {}});
-    if (operation.on_gpu && !operation.captured) note_stream(operation, *part);
-    if (operation.call) {
-      part->collectives.push_back(&operation);
-      continue;
-    }
-    if (operation.on_gpu) part->bounces.push_back({&operation, part->transfers.size()});
-    part->transfers.push_back(operation.transfer);
-  }
-  return parts;
-}
-
-// Of what was not refused: before that a message may be of any size.
-void make_bounces(Part& part) {
-  for (Bounce& bounce : part.bounces) {
-    bounce.memory = std::make_unique_for_overwrite<std::byte[]>(bounce.bytes());
-    part.transfers[bounce.transfer].data = bounce.memory.get();
-  }
-}
 
 engine::Call call_of(const Operation& operation) {
   engine::Call call = *operation.call;
@@ -81,94 +23,108 @@ Status give_to_stream(const Operation& operation) {
   return operation.comm->on_gpu()->enqueue(call_of(operation), operation.input, operation.output, operation.stream);
 }
 
-Status fill_bounces(const Part& part) {
-  for (const Bounce& bounce : part.bounces) {
-    if (bounce.sends()) GYRE_TRY(bounce.fill());
-  }
-  return {};
-}
-Status empty_bounces(const Part& part) {
-  for (const Bounce& bounce : part.bounces) {
-    if (!bounce.sends()) GYRE_TRY(bounce.empty());
-  }
-  return {};
-}
+// Its streams have been joined.
+Status carry(const Part& part) { return part.comm->on_gpu()->carry(part.comm->engine(), part.transfers, part.streams.front()); }
 
-// What each of its streams is given from now on comes after what any of them has been given. By NCCL's guide a group is in the order of
-// each of its streams.
-Status join_streams(const Part& part) {
-  if (part.streams.size() < 2) return {};
-  cuda::Mark mark(part.context);
-  const cudaStream_t first = part.streams.front();
-  const std::span others(part.streams.begin() + 1, part.streams.end());
-  for (const cudaStream_t other : others) {
-    GYRE_TRY(mark.set(other));
-    GYRE_TRY(mark.before(first));
-  }
-  GYRE_TRY(mark.set(first));
-  for (const cudaStream_t other : others) GYRE_TRY(mark.before(other));
-  return {};
-}
 void join_all_streams(std::vector<Part>& parts) {
   for (Part& part : parts) {
-    if (part.status) part.status = join_streams(part);
+    if (part.status) part.status = part.join_streams();
   }
 }
 
-Status start(Part& part, const Operation& collective) {
-  if (collective.on_gpu) return give_to_stream(collective);
-  part.last = GYRE_TRY(part.comm->engine().start(call_of(collective), collective.input, collective.output));
+// In rounds, whatever order the program has: a long group's collectives of one rank would fill its stream, and the thread would wait in it
+// for other ranks that it has not come to.
+void give_collectives(std::vector<Part>& parts) {
+  bool more = true;
+  for (size_t k = 0; more; ++k) {
+    more = false;
+    for (Part& part : parts) {
+      if (k >= part.on_gpu.size()) continue;
+      more = true;
+      if (part.status) part.status = give_to_stream(*part.on_gpu[k]);
+    }
+  }
+}
+
+void give_to_streams(std::vector<Part>& parts) {
+  give_collectives(parts);
+  for (Part& part : parts) {
+    if (part.status && part.carried) part.status = carry(part);
+  }
+}
+
+Status start_collectives(Part& part) {
+  for (const Operation* each : part.on_host) part.last = GYRE_TRY(part.comm->engine().start(call_of(*each), each->input, each->output));
   return {};
 }
 
 // All transfers of a communicator move together.
 Status start_transfers(Part& part) {
-  if (part.transfers.empty()) return {};
-  GYRE_TRY(fill_bounces(part));
+  if (part.transfers.empty() || part.carried) return {};
+  GYRE_TRY(part.fill_bounces());
   part.last = GYRE_TRY(part.comm->engine().start(part.transfers));
   return {};
 }
 
-// What is alone needs no list of operations in flight.
-Status run_alone(const Part& part) {
-  engine::Communicator& engine = part.comm->engine();
-  if (part.collectives.empty()) {
-    GYRE_TRY(fill_bounces(part));
-    GYRE_TRY(engine.exchange(part.transfers));
-    return empty_bounces(part);
+void start(const std::vector<Part*>& parts) {
+  for (Part* part : parts) {
+    if (part->status) part->status = start_collectives(*part);
   }
-  const Operation& operation = *part.collectives.front();
-  if (operation.on_gpu) return give_to_stream(operation);
-  return engine.run(call_of(operation), operation.input, operation.output);
-}
-
-// In rounds, whatever order the program has: a long group's collectives of one rank would fill its stream, and the thread would wait in it
-// for other ranks that it has not come to.
-void start_collectives(std::vector<Part>& parts) {
-  bool more = true;
-  for (size_t k = 0; more; ++k) {
-    more = false;
-    for (Part& part : parts) {
-      if (k >= part.collectives.size()) continue;
-      more = true;
-      if (part.status) part.status = start(part, *part.collectives[k]);
-    }
+  for (Part* part : parts) {
+    if (part->status) part->status = start_transfers(*part);
   }
 }
 
-// The operations of all communicators are under way before one is waited for: another rank of theirs may be this very thread. So are their
-// collectives before a stream is waited for by what a send is to carry.
-void run_together(std::vector<Part>& parts) {
-  start_collectives(parts);
+// An engine may carry what calls before have given, and that may wait for another part of this very group, here or on another rank.
+void start_as_engines_are_free(std::vector<Part>& parts) {
+  constexpr std::chrono::microseconds nap{50};
+  struct Waiting {
+    Part* part;
+    HeldUp held_up;
+  };
+  std::list<Waiting> waiting;
   for (Part& part : parts) {
-    if (part.status) part.status = start_transfers(part);
+    if (part.status && part.needs_engine()) waiting.push_back({&part, HeldUp(*part.comm)});
   }
+  while (!waiting.empty()) {
+    std::vector<Part*> free;
+    waiting.remove_if([&](Waiting& each) {
+      const auto is_free = each.part->comm->engine_free();
+      if (!is_free) return each.part->status = is_free.error(), true;
+      if (!*is_free) return each.held_up.look(), false;
+      return free.push_back(each.part), true;
+    });
+    start(free);
+    if (free.empty() && !engine::InFlight::move_others()) std::this_thread::sleep_for(nap);
+  }
+}
+
+// The operations of all communicators are under way before one is waited for: another rank of theirs may be this very thread. So is what
+// streams are given before a stream is waited for by what a send is to carry.
+void run_together(std::vector<Part>& parts) {
+  give_to_streams(parts);
+  start_as_engines_are_free(parts);
   for (Part& part : parts) {
     if (!part.last) continue;
     const Status ended = part.comm->engine().wait(*part.last);  // what was begun has the program's memory until it ends
     if (part.status) part.status = ended;
-    if (part.status) part.status = empty_bounces(part);
+    if (part.status) part.status = part.empty_bounces();
   }
+}
+
+// What is alone needs no list of operations in flight.
+Status run_alone(const Part& part) {
+  if (part.carried) return carry(part);
+  if (!part.on_gpu.empty()) return give_to_stream(*part.on_gpu.front());
+  GYRE_TRY(part.comm->wait_for_engine());
+  engine::Communicator& engine = part.comm->engine();
+  if (!part.on_host.empty()) {
+    const Operation& operation = *part.on_host.front();
+    return engine.run(call_of(operation), operation.input, operation.output);
+  }
+  GYRE_TRY(part.fill_bounces());
+  GYRE_TRY(engine.exchange(part.transfers));
+  return part.empty_bounces();
 }
 
 // Of a group by itself: nothing is begun then.
@@ -183,11 +139,11 @@ bool refuse(std::vector<Part>& parts) {
 }
 
 std::vector<Part> parts_run(const std::vector<Operation>& operations) {
-  std::vector<Part> parts = by_comm(operations);
+  std::vector<Part> parts = parts_of(operations);
   if (refuse(parts)) return parts;
-  std::for_each(parts.begin(), parts.end(), make_bounces);
+  for (Part& part : parts) part.make_room();
   join_all_streams(parts);
-  if (parts.size() > 1 || parts[0].collectives.size() + (parts[0].transfers.empty() ? 0 : 1) > 1)
+  if (parts.size() > 1 || !parts[0].is_one())
     run_together(parts);
   else if (parts[0].status)
     parts[0].status = run_alone(parts[0]);

@@ -100,8 +100,8 @@ ncclResult_t transfer(const char* name, engine::Transfer::Kind kind, void* data,
       return Error{Code::invalid_argument, fmt::format("there is no rank {}, there are {}", peer, comm->size)};
     if (count > 0 && data == nullptr) return Error{Code::invalid_argument, fmt::format("{} elements at NULL", count)};
     Operation operation{comm, name, {}, {kind, peer, data, count, element}, nullptr, nullptr, nullptr, stream};
-    operation.on_gpu = count > 0 && cuda::on_gpu(data);
-    if (operation.on_gpu) operation.context = cuda::context();
+    operation.on_gpu = count > 0 && (comm->on_gpu() != nullptr ? cuda::reaches(data) : cuda::on_gpu(data));
+    if (operation.on_gpu || comm->on_gpu() != nullptr) operation.context = cuda::context();
     return submit(std::move(operation));
   });
 }

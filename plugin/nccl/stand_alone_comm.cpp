@@ -70,6 +70,7 @@ Result<ncclResult_t> submit_init(const char* name, ncclComm_t* made, const Seat&
 template <class Make>
 Result<ncclResult_t> derive(const char* name, const Shared& parent, ncclComm_t* made, const Settings& chosen, Make make) {
   return submit({Task{parent, name, [=]() -> Status {
+                        parent->take_engine();
                         std::unique_ptr<engine::Communicator> engine = GYRE_TRY(make(parent->engine(), &parent->aborted()));
                         if (engine == nullptr) return {};
                         if (parent->aborted()) return Error{Code::remote, "aborted while a communicator was made of its ranks"};

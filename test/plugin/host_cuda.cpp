@@ -7,6 +7,7 @@
 
 #include "plugin/nccl/cuda_driver.h"
 #include "plugin/nccl/device_on_gpu.h"
+#include "test/engine/gpu_over.h"
 
 namespace gyre::test {
 namespace {
@@ -15,8 +16,18 @@ std::mutex mutex;
 std::map<const std::byte*, size_t> memory;  // of the GPU's
 std::atomic<bool> there{false};
 std::atomic<int> broken{no_gpu}, full{no_gpu}, used{0}, marks{0};
+std::atomic<size_t> longest_pinned{SIZE_MAX};
 std::set<cudaStream_t> captured, failing;
 std::string address;  // its PCI address, as CUDA's driver says
+
+class LimitedGpu final : public GpuOver {
+ public:
+  using GpuOver::GpuOver;
+  Result<kernels::GpuMemory> allocate_pinned(size_t bytes) override {
+    if (bytes > longest_pinned) return Error{Code::cuda, "no pinned memory"};
+    return GpuOver::allocate_pinned(bytes);
+  }
+};
 
 bool known(const void* at) {
   const std::lock_guard lock(mutex);
@@ -39,6 +50,7 @@ HostCudaMemory::~HostCudaMemory() {
 void have_host_cuda(bool has) { there = has; }
 void break_host_gpu(int device) { broken = device; }
 void fill_host_gpu(int device) { full = device; }
+void limit_host_pinned(size_t bytes) { longest_pinned = bytes; }
 int host_gpus_used() { return used; }
 int host_marks_used() { return marks; }
 void capture_host_stream(cudaStream_t stream, bool begins) {
@@ -117,7 +129,7 @@ Status Mark::before(cudaStream_t stream) {
 }  // namespace cuda
 
 Result<MakeOnGpu> use_gpu(int device) {
-  static auto& gpu = *new simt::HostGpu;  // communicators that nobody has destroyed end with the process
+  static auto& gpu = *new test::LimitedGpu(*new simt::HostGpu);  // communicators that nobody has destroyed end with the process
   ++test::used;
   if (test::broken == device || test::broken == test::every_gpu) return Error{Code::cuda, "the GPU has fallen off the bus"};
   if (test::full == device) {

@@ -87,6 +87,8 @@ inline constexpr int no_gpu = -1, every_gpu = -2;
 void break_host_gpu(int device);
 /// It can, but has no memory for one of its ranks.
 void fill_host_gpu(int device);
+/// Of pinned memory it has no piece longer than that, from now on.
+void limit_host_pinned(size_t bytes);
 /// How often communicators have asked for one.
 int host_gpus_used();
 /// How often streams were to be marked, or to wait for a mark.

@@ -21,8 +21,10 @@ def over_shm():
     for collective in COLLECTIVES[1:]:
         for killed, size in ((1, LARGER), (2, SMALL)):
             kill_one(3, [*size, *root(collective)], transports()["shm"], killed, collective)
-    for collective in ("all_gather", "alltoall"):  # of two ranks that read each other's buffers straight
-        kill_one(2, ["-b", "2M", "-e", "2M", "-n", "1000000", "-c", "0"], transports()["shm"], 1, collective)
+    straight = {**transports()["shm"], "GYRE_ATTACH": "2"}  # two ranks that read each other's buffers
+    for collective, *roots in (["all_gather", 0], ["alltoall", 0], *([rooted, 0, 1] for rooted in ("broadcast", "scatter", "gather"))):
+        for taken in roots:
+            kill_one(2, ["-b", "2M", "-e", "2M", "-n", "1000000", "-c", "0", "-r", taken], straight, 1, collective)
 
 
 def over_tcp():

@@ -7,7 +7,9 @@
 #include <future>
 #include <mutex>
 #include <span>
+#include <tuple>
 
+#include "test/becomes.h"
 #include "test/catch.h"
 #include "test/engine/device_ranks.h"
 #include "test/text.h"
@@ -29,26 +31,30 @@ Call sum_of(size_t count) { return {Collective::all_reduce, count, DataType::flo
 
 TEST_CASE("an abort ends what runs on a device and frees the stream", "[device]") {
   for (const test::Way& way : test::every_way) {
+    std::atomic<bool> aborted = false;
     CHECK(run_device_ranks(
               2, settings_of_errors,
               [&](DeviceRank& on) -> std::string {
                 test::DeviceArray<float> data(on, std::vector<float>(50000, 1));
+                const auto reduce = [&] {
+                  return on.device.enqueue(sum_of(data.size()), data.data(), data.data(), on.stream.handle(), way.hand_off);
+                };
                 if (on.rank() == 0) {
                   for (int i = 0; i < 3; ++i) {
-                    if (Status status = on.device.enqueue(sum_of(data.size()), data.data(), data.data(), on.stream.handle(), way.hand_off);
-                        !status)
-                      return status.error().what;
+                    if (Status status = reduce(); !status) return status.error().what;
                   }
                   if (on.stream.done_within(50ms)) return "it ended without rank 1";
                   on.device.abort("enough");
-                  if (!on.stream.done_within(1s)) return "the stream is not free";
-                  const std::string said = test::error_of(on);
-                  if (!contains(said, "aborted: enough")) return said;
+                  aborted = true;
+                  if (!on.stream.done()) return "the stream is not free";
                 } else {
-                  std::this_thread::sleep_for(300ms);
+                  if (!test::becomes([&] { return aborted.load(); })) return "rank 0 does not abort";
+                  std::ignore = reduce();  // in which it hears of that, at the latest
                 }
-                // Here and on the other rank, later calls are refused.
-                const Status later = on.device.enqueue(sum_of(data.size()), data.data(), data.data(), on.stream.handle(), way.hand_off);
+                const std::string said = test::error_of(on);
+                const Status later = reduce();
+                on.device.abort("the test has seen enough");
+                if (!contains(said, "aborted: enough")) return said;
                 return !later && contains(later.error().what, "aborted: enough") ? "" : "a later call is not refused";
               },
               way.reach) == "");
@@ -57,6 +63,7 @@ TEST_CASE("an abort ends what runs on a device and frees the stream", "[device]"
 
 TEST_CASE("an error holds a stream that comes late to messages which had all arrived", "[device]") {
   for (const test::Way& way : test::every_way) {
+    std::atomic<bool> given = false;  // by the rank that comes late
     CHECK(run_device_ranks(
               2, settings_of_errors,
               [&](DeviceRank& on) -> std::string {
@@ -64,11 +71,13 @@ TEST_CASE("an error holds a stream that comes late to messages which had all arr
                 std::promise<void> late;
                 if (on.rank() == 1) on.stream.add([come = late.get_future().share()] { come.wait(); });
                 const Call call{Collective::broadcast, data.size(), DataType::float32, ReduceOp::sum, 0};
-                if (Status status = on.device.enqueue(call, data.data(), data.data(), on.stream.handle(), way.hand_off); !status)
-                  return status.error().what;
+                const Status status = on.device.enqueue(call, data.data(), data.data(), on.stream.handle(), way.hand_off);
+                if (on.rank() == 1) given = true;
+                if (!status) return status.error().what;
                 if (on.rank() == 0) {
-                  if (!on.stream.done_within(20s)) return "the root's stream does not end";
-                  std::this_thread::sleep_for(100ms);
+                  if (!on.stream.done()) return "the root's stream does not end";
+                  if (!test::becomes([&] { return given.load(); })) return "rank 1 does not come";
+                  std::this_thread::sleep_for(100ms);  // as a rule all has arrived by then; what is tested holds in any case
                   return on.device.abort("enough"), "";
                 }
                 const std::string said = test::error_of(on);
@@ -114,16 +123,15 @@ TEST_CASE("a deadline ends a collective on a device, and names rank and step", "
   auto limited = settings_of_errors;
   limited.emplace_back("GYRE_DEADLINE=1");
   for (const test::Way& way : std::span(test::every_way).first(2)) {
+    std::promise<void> over;
     CHECK(run_device_ranks(
               2, limited,
               [&](DeviceRank& on) -> std::string {
                 test::DeviceArray<float> data(on, std::vector<float>(50000, 1));
-                if (on.rank() == 1) {
-                  std::this_thread::sleep_for(2s);
-                  return {};
-                }
+                if (on.rank() == 1) return over.get_future().wait(), "";
                 const std::string said =
                     test::end_of(on, on.device.enqueue(sum_of(data.size()), data.data(), data.data(), on.stream.handle(), way.hand_off));
+                over.set_value();
                 return contains(said, "nothing has moved for 1 s") && contains(said, "for rank 1 in step") ? "" : said;
               },
               way.reach) == "");
@@ -144,7 +152,7 @@ TEST_CASE("a deadline names the rank that has not read what lies on the GPU for 
           const Status status = on.device.enqueue(call, data.data(), data.data(), on.stream.handle());
           const std::string said = status ? test::error_of(on) : status.error().what;
           over = true;
-          if (!on.stream.done_within(1s)) return "what the GPU had finished holds the stream";
+          if (!on.stream.done()) return "what the GPU had finished holds the stream";
           return contains(said, "nothing has moved for 1 s") && contains(said, "for rank 1 to read its last messages") ? "" : said;
         }) == "");
 }

@@ -122,12 +122,12 @@ TEST_CASE("two launches of a graph at a time take turns", "[device][graph]") {
   CHECK(run_device_ranks(2, graph_settings, [](DeviceRank& on) -> std::string {
           const auto other = on.gpu.open_stream();
           test::DeviceArray<int64_t> data(on, std::vector<int64_t>(5000, 3)), ones(on, std::vector<int64_t>(5000, 1));
-          if (!on.stream.done_within(10s)) return "nothing was copied";
+          if (!on.stream.done()) return "nothing was copied";
           const Call call{Collective::broadcast, 5000, DataType::int64, ReduceOp::sum, 0};
           auto graph = capture(on.stream, [&] { return on.device.enqueue(call, ones.data(), data.data(), on.stream.handle()); });
           if (!graph) return graph.error().what;
           for (int i = 0; i < 20; ++i) (*graph)->launch(i % 2 == 0 ? on.stream : *other);
-          return other->done_within(60s) && data.all(1) ? "" : "not what was sent";
+          return other->done() && data.all(1) ? "" : "not what was sent";
         }) == "");
 }
 
@@ -148,7 +148,7 @@ TEST_CASE("more collectives are captured than there is room for at first", "[dev
   CHECK(run_device_ranks(2, graph_settings, [](DeviceRank& on) -> std::string {
           test::DeviceArray<int64_t> data(on, std::vector<int64_t>(10, 1));
           const Call call{Collective::all_reduce, 10, DataType::int64, ReduceOp::max, 0};
-          if (!on.stream.done_within(10s)) return "nothing was copied";
+          if (!on.stream.done()) return "nothing was copied";
           auto graph = capture(on.stream, [&]() -> Status {
             for (int i = 0; i < 700; ++i) GYRE_TRY(on.device.enqueue(call, data.data(), data.data(), on.stream.handle()));
             return {};

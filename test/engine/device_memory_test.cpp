@@ -47,7 +47,7 @@ std::string broadcast_to_slow(DeviceRank& on, HandOff hand_off) {
     for (size_t i = 0; i < given.size() && on.rank() == 0; ++i) given[i] = element(b, i);
     all.emplace_back(on, std::move(given));
   }
-  if (!on.stream.done_within(10s)) return "nothing was copied";
+  if (!on.stream.done()) return "nothing was copied";
   for (auto& array : all) {
     if (on.rank() == 1) on.stream.add([] { std::this_thread::sleep_for(10ms); });
     const Call call{Collective::broadcast, array.size(), DataType::int32, ReduceOp::sum, 0};

@@ -39,6 +39,8 @@ class TestStream {
   virtual std::unique_ptr<TestGraph> end_capture() = 0;
   /// All that was given has been done; false: not within that time.
   virtual bool done_within(std::chrono::milliseconds) = 0;
+  /// The same in the end. The limit is for tests that fail.
+  bool done() { return done_within(std::chrono::seconds(60)); }
 };
 
 class TestDevice {

@@ -63,22 +63,26 @@ TEST_CASE("turn: of threads that try and threads that wait, one has it at a time
 
 TEST_CASE("turn: a thread that takes one after the other does not starve one that tries") {
   Turn turn;
-  std::atomic<bool> begun{false}, over{false};
+  std::atomic<int> turns{0};
+  std::atomic<bool> over{false};
   std::jthread hog([&] {
-    for (int i = 0; i < 20000; ++i) {  // a second, unless the other is ready
+    while (!over) {
       const std::lock_guard lock(turn);
-      begun = true;
+      ++turns;
       const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(50);  // longer than is tried
       while (!over && std::chrono::steady_clock::now() < until) continue;
     }
-    over = true;
   });
-  while (!begun) std::this_thread::yield();
-  int taken = 0;
-  while (taken < 200 && !over) {
-    if (!turn.try_briefly()) continue;
-    ++taken;
-    turn.unlock();
+  while (turns == 0) std::this_thread::yield();
+  int taken = 0, passed_over = 0;  // by a hog that took another turn while this tried in vain
+  while (taken < 200 && passed_over < 200) {
+    const int before = turns;
+    if (turn.try_briefly()) {
+      ++taken;
+      turn.unlock();
+    } else if (turns != before) {
+      ++passed_over;
+    }
   }
   over = true;
   CHECK(taken == 200);

@@ -100,7 +100,7 @@ TEST_CASE("wrap on a GPU: a child whose ranks can't all have a GPU is NCCL's, an
 }
 
 TEST_CASE("wrap on a GPU: a child that takes NCCL too long is NCCL's, and its parent stays") {
-  const BesideFake beside({"GYRE_COLLECTIVES=all_reduce", "GYRE_TIMEOUT=1"});
+  const BesideFake beside({"GYRE_COLLECTIVES=all_reduce", "GYRE_TIMEOUT=5"});
   const test::KeptLog log;
   std::atomic<bool> gone_on{false};
   test::splitting() = [&](int) {
@@ -127,7 +127,7 @@ TEST_CASE("wrap on a GPU: a child that takes NCCL too long is NCCL's, and its pa
 }
 
 TEST_CASE("wrap on a GPU: ranks of which NCCL refuses one a part come to the same vote the next time, and stay as they are") {
-  const BesideFake beside({"GYRE_COLLECTIVES=all_reduce", "GYRE_TIMEOUT=1"});
+  const BesideFake beside({"GYRE_COLLECTIVES=all_reduce"});
   const test::KeptLog log;
   test::splitting() = [](int color) { return color == 1 ? ncclInvalidUsage : ncclSuccess; };
   CHECK(run_nccl(3, [&](ncclComm_t comm, int rank) -> std::string {
@@ -150,7 +150,7 @@ TEST_CASE("wrap on a GPU: ranks of which NCCL refuses one a part come to the sam
 }
 
 TEST_CASE("wrap on a GPU: a part that a group was to make of which gyre has refused a call was not refused by NCCL") {
-  const BesideFake beside({"GYRE_COLLECTIVES=all_reduce", "GYRE_TIMEOUT=1"});
+  const BesideFake beside({"GYRE_COLLECTIVES=all_reduce"});
   const test::KeptLog log;
   CHECK(run_nccl(2, [](ncclComm_t comm, int rank) -> std::string {
           ncclComm_t part = nullptr;
@@ -172,7 +172,7 @@ TEST_CASE("wrap on a GPU: a part that a group was to make of which gyre has refu
 }
 
 TEST_CASE("wrap on a GPU: a rank without gyre leaves all to NCCL, and nobody waits for long") {
-  const BesideFake beside({"GYRE_COLLECTIVES=all_reduce", "GYRE_TIMEOUT=1"});
+  const BesideFake beside({"GYRE_COLLECTIVES=all_reduce", "GYRE_TIMEOUT=5"});
   const test::KeptLog log;
   const int used = test::host_gpus_used();
   auto init = reinterpret_cast<decltype(&ncclCommInitRank)>(::dlsym(BesideFake::library(), "ncclCommInitRank"));
@@ -193,7 +193,7 @@ TEST_CASE("wrap on a GPU: a rank without gyre leaves all to NCCL, and nobody wai
   }
   for (std::thread& thread : threads) thread.join();
   for (const std::string& word : words) CHECK(word == "");
-  CHECK(log.count("rank 2 of 3 did not join within 1 s") == 2);
+  CHECK(log.count("rank 2 of 3 did not join within 5 s") == 2);
   CHECK(test::host_gpus_used() == used);
 }
 

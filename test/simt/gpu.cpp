@@ -126,7 +126,11 @@ void HostStream::serve() {
 void HostStream::add(std::function<void()> next) {
   std::unique_lock lock(mutex_);
   if (captured_ != nullptr) return captured_->add(std::move(next));
-  changed_.wait(lock, [this] { return given_.size() < capacity_; });
+  if (given_.size() >= capacity_) {
+    ++waiting;
+    changed_.wait(lock, [this] { return given_.size() < capacity_; });
+    --waiting;
+  }
   given_.push_back(std::move(next));
   changed_.notify_all();
 }

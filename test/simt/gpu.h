@@ -47,6 +47,8 @@ class HostStream final : public kernels::Stream {
   Result<bool> done() override { return ++asked, done_within({}); }
   /// How often one was asked so, as a call into CUDA would.
   static inline std::atomic<int> asked{0};
+  /// How many callers wait for room in one.
+  static inline std::atomic<int> waiting{0};
   Result<uint64_t> capture_of(void* user) override;
   Status capture(void* user, kernels::StayKernel, const kernels::StayArgs&, unsigned blocks, std::shared_ptr<void> kept) override;
   Status follow(void* user) override;

@@ -100,7 +100,7 @@ TEST_CASE("wrap on a GPU: a child whose ranks can't all have a GPU is NCCL's, an
 }
 
 TEST_CASE("wrap on a GPU: a child that takes NCCL too long is NCCL's, and its parent stays") {
-  const BesideFake beside({"GYRE_COLLECTIVES=all_reduce", "GYRE_TIMEOUT=5"});
+  const BesideFake beside({"GYRE_COLLECTIVES=all_reduce", "GYRE_TIMEOUT=1"});
   const test::KeptLog log;
   std::atomic<bool> gone_on{false};
   test::splitting() = [&](int) {

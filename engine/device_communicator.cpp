@@ -197,16 +197,17 @@ bool DeviceCommunicator::idle() {
   return !failure_ && !under_way() && !graphs_.midway();
 }
 
-Status DeviceCommunicator::finish(const std::function<void()>& meanwhile) {
+Status DeviceCommunicator::finish(const std::function<Status()>& meanwhile) {
   constexpr std::chrono::milliseconds between{1};
   // For what comes without a word: a graph that was launched, and the next collective of one that has begun.
   constexpr std::chrono::seconds until_begun{2}, until_next{60};
+  GYRE_TRY(status());
   const auto begin = std::chrono::steady_clock::now();
-  for (auto next = begin;; std::this_thread::yield()) {
+  for (auto next = begin + between;; std::this_thread::yield()) {
     const auto now = std::chrono::steady_clock::now();
     if (now >= next) {
       GYRE_TRY(status());
-      meanwhile();
+      GYRE_TRY(meanwhile());
       next = now + between;
     }
     const auto lock = turn();

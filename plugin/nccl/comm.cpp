@@ -149,8 +149,12 @@ Status Comm::wait_for(cuda::Mark& mark) const {
 Status Comm::finish() {
   if (on_gpu_ == nullptr) return {};
   HeldUp held_up(*this);
-  Status finished = on_gpu_->finish([&] { held_up.look(); });
-  if (!finished && on_gpu_->failure() != nullptr) interrupt();
+  Status finished = on_gpu_->finish([&] {
+    held_up.look();
+    const auto error = job_error();  // of the host's engine, too: it holds the stream of a rank that may be waited for here
+    return error ? Status(*error) : Status();
+  });
+  if (!finished && job_error()) interrupt();
   return finished;
 }
 

@@ -35,10 +35,10 @@ class DeviceOnGpu final : public OnGpu {
     const Error* const known = device_->failure();
     return known != nullptr ? known : transfers_.failure();
   }
-  Status finish(const std::function<void()>& meanwhile) override {
+  Status finish(const std::function<Status()>& meanwhile) override {
     for (; !transfers_.idle(); std::this_thread::sleep_for(nap)) {
       GYRE_TRY(status());
-      meanwhile();
+      GYRE_TRY(meanwhile());
     }
     return device_->finish(meanwhile);
   }

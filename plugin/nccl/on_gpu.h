@@ -27,7 +27,7 @@ class OnGpu {
   virtual Status why_not(const engine::Call&) = 0;
   virtual Status status() = 0;
   virtual const Error* failure() const = 0;
-  virtual Status finish(const std::function<void()>& meanwhile) = 0;
+  virtual Status finish(const std::function<Status()>& meanwhile) = 0;
   /// So many sends and receives of a group may be carried, if there is room for them, which is made then.
   virtual size_t most_carried() const { return 0; }
   virtual bool make_room(const std::vector<engine::Transfer>&) { return false; }

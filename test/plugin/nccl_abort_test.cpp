@@ -46,7 +46,7 @@ TEST_CASE("nccl: who asks for an error waits for no abort that waits for its GPU
     Status why_not(const engine::Call& /*call*/) override { return {}; }
     Status status() override { return {}; }
     const Error* failure() const override { return nullptr; }
-    Status finish(const std::function<void()>& /*meanwhile*/) override { return {}; }
+    Status finish(const std::function<Status()>& /*meanwhile*/) override { return {}; }
     bool idle() override { return true; }
     bool in_graphs() override { return false; }
     void abort(std::string_view /*why*/) override {

@@ -33,7 +33,7 @@ TEST_CASE("nccl: a group that there is no memory for ends its communicator's cal
     Status why_not(const engine::Call& /*call*/) override { return {}; }
     Status status() override { return {}; }
     const Error* failure() const override { return ++asked, nullptr; }  // what ends a call asks for it
-    Status finish(const std::function<void()>& /*meanwhile*/) override { return {}; }
+    Status finish(const std::function<Status()>& /*meanwhile*/) override { return {}; }
     bool idle() override { return true; }
     bool in_graphs() override { return false; }
     void abort(std::string_view /*why*/) override {}

@@ -252,6 +252,26 @@ TEST_CASE("nccl on a GPU: messages that do not fit are an error of both ends") {
   for (HostCudaStream& stream : streams) CHECK(stream.done());
 }
 
+TEST_CASE("nccl on a GPU: who waits for a stream that messages which do not fit hold elsewhere hears of it, and ends") {
+  const WithHostCuda gpu;
+  std::array<ncclComm_t, 3> comms{};
+  CarriedInts out(short_elements, 1), in(short_elements, -1), sums(short_elements, 1);
+  std::array<HostCudaStream, 3> streams;
+  REQUIRE(ncclCommInitAll(comms.data(), 3, nullptr) == ncclSuccess);
+  CHECK(ncclSend(out.data(), short_elements, ncclInt32, 1, comms[0], streams[0]) == ncclSuccess);
+  CHECK(ncclRecv(in.data(), short_elements - 1, ncclInt32, 0, comms[1], streams[1]) == ncclSuccess);
+  for (const size_t rank : {2U, 0U, 1U}) {
+    const ncclResult_t result = ncclAllReduce(out.data(), sums.data(), 1, ncclInt32, ncclSum, comms.at(rank), streams.at(rank));
+    CHECK((result == ncclSuccess || rank != 2));  // the others may know already
+  }
+  auto ends = std::async(std::launch::async, [comm = comms[2]] { return ncclCommDestroy(comm); });
+  CHECK(ends.wait_for(20s) == std::future_status::ready);
+  CHECK(ncclCommAbort(comms[1]) == ncclSuccess);
+  ends.wait();
+  CHECK(ncclCommAbort(comms[0]) == ncclSuccess);
+  for (HostCudaStream& stream : streams) CHECK(stream.done());
+}
+
 TEST_CASE("nccl on a GPU: a group that there is no pinned memory for is carried in the call, between others") {
   const WithHostCuda gpu;
   const bool has_some = GENERATE(true, false);

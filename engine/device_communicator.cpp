@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <system_error>
 #include <tuple>
 #include <utility>
 
 #include "base/log.h"
+#include "engine/remains.h"
 #include "transport/posted_fifo.h"
 
 namespace gyre::engine {
@@ -41,23 +41,15 @@ DeviceCommunicator::~DeviceCommunicator() {
 }
 
 void DeviceCommunicator::leave_remains() {
-  constexpr std::chrono::milliseconds patience{200};
   let_go();
-  const auto until = std::chrono::steady_clock::now() + patience;
-  auto done = queue_->done();
-  for (; done && !*done && std::chrono::steady_clock::now() < until; done = queue_->done()) std::this_thread::yield();
-  if (!done || *done) return;
   struct Remains {
     DeviceMemory memory;
     std::vector<kernels::GpuMemory> scratch;
     std::unique_ptr<DeviceQueue> queue;  // ends first
+
+    Result<bool> done() const { return queue->done(); }
   };
-  auto* remains = new Remains{std::move(memory_), std::move(scratch_), std::move(queue_)};
-  try {
-    std::thread([remains] { delete remains; }).detach();
-  } catch (const std::system_error& error) {  // kept for good
-    log::warn("no thread to end a communicator on a GPU: {}", error.what());
-  }
+  leave(std::make_unique<Remains>(Remains{std::move(memory_), std::move(scratch_), std::move(queue_)}), "a communicator on a GPU");
 }
 
 std::unique_lock<std::mutex> DeviceCommunicator::turn() {

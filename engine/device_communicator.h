@@ -66,7 +66,7 @@ class DeviceCommunicator {
   const Error* failure() const { return failed_.load(std::memory_order_acquire) ? &*failure_ : nullptr; }
   /// Blocks until all that was given has ended, or can't, also where the GPU has failed. While graphs hold collectives, these may run
   /// meanwhile: a graph that has begun its first one is waited for, and for a while one that has been launched only. After this none may
-  /// run: where the communicator has ended, that is an error of the GPU. `meanwhile` is called every millisecond or so; its error ends the wait.
+  /// run: where the communicator has ended, that is an error of the GPU. `meanwhile` is called every millisecond or so; its error ends it.
   Status finish(const std::function<Status()>& meanwhile = [] { return Status(); });
   /// All that was given has ended, and so have the graphs that have begun; after an error nobody knows.
   bool idle();

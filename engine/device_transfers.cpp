@@ -6,10 +6,10 @@
 #include <chrono>
 #include <exception>
 #include <new>
-#include <system_error>
 #include <utility>
 
 #include "base/log.h"
+#include "engine/remains.h"
 #include "kernels/mem.h"
 #include "kernels/table.h"
 
@@ -48,24 +48,16 @@ DeviceTransfers::~DeviceTransfers() {
   leave_remains();
 }
 
-// As DeviceCommunicator's: what holds the user's stream may be another communicator, and end later.
 void DeviceTransfers::leave_remains() {
-  constexpr std::chrono::milliseconds patience{200};
-  const auto until = Clock::now() + patience;
-  auto done = stream_->done();
-  for (; done && !*done && Clock::now() < until; done = stream_->done()) std::this_thread::yield();
-  if (!done || *done) return;
   struct Remains {
     kernels::GpuMemory flags;
     std::vector<kernels::GpuMemory> bounces;
     std::unique_ptr<kernels::Stream> stream;  // ends first
+
+    Result<bool> done() const { return stream->done(); }
   };
-  auto* remains = new Remains{std::move(flags_memory_), std::move(bounces_), std::move(stream_)};
-  try {
-    std::thread([remains] { delete remains; }).detach();
-  } catch (const std::system_error& error) {  // kept for good
-    log::warn("no thread to end a communicator's sends and receives on a GPU: {}", error.what());
-  }
+  leave(std::make_unique<Remains>(Remains{std::move(flags_memory_), std::move(bounces_), std::move(stream_)}),
+        "sends and receives on a GPU");
 }
 
 bool DeviceTransfers::make_room(std::span<const Transfer> transfers) {

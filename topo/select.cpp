@@ -131,7 +131,8 @@ Candidate candidate(const Query& query, const Family& family, const std::vector<
   return out;
 }
 
-constexpr double alike = 1.03;  // weights that differ by less are the same to who measures
+constexpr double alike = 1.03;      // weights that differ by less are the same to who measures
+constexpr double equal = 1 + 1e-9;  // and by less are so but for rounding
 
 bool crowded(const Query& query) {
   const int ranks = query.placement.per_node > 0 ? query.placement.per_node : query.ranks;
@@ -141,20 +142,26 @@ bool crowded(const Query& query) {
 // (perf/results/2026-11-23-collectives).
 bool shares_processors(const Query& query) { return !query.slots && crowded(query); }
 
-// The lightest first. Where ranks of one node share processors, of those that weigh as much as the lightest: with a
-// root, first the one whose busiest rank has the least to do; else the one with the fewest messages one after another, which passes
-// on the least of what has gone from the caches meanwhile. (Slots of more connections would have gone, too.)
+uint32_t connections(const Candidate& candidate) { return family_named(candidate.family)->channels * candidate.shape.channels; }
+
+// The lightest first; of equals the one of the fewest connections, whose slots and sockets are the least to keep in caches. Where ranks of
+// one node share processors, of those that weigh as much as the lightest: with a root, first the one whose busiest rank has the least to
+// do; else the one with the fewest messages one after another, which passes on the least of what has gone from the caches meanwhile. (Slots
+// of more connections would have gone, too.)
 void sort(std::vector<Candidate>& candidates, const Query& query) {
   std::stable_sort(candidates.begin(), candidates.end(), [&](const Candidate& a, const Candidate& b) {
     if (a.refused.empty() != b.refused.empty()) return a.refused.empty();
     return a.refused.empty() && weighed(query, a) < weighed(query, b);
   });
+  const auto beyond = [&](double factor) {
+    const double most = factor * weighed(query, candidates.front());
+    return std::ranges::find_if(candidates, [&](const Candidate& c) { return !c.refused.empty() || weighed(query, c) > most; });
+  };
+  std::stable_sort(candidates.begin(), beyond(equal),
+                   [](const Candidate& a, const Candidate& b) { return connections(a) < connections(b); });
   if (!shares_processors(query) || query.placement.nodes(query.ranks) > 1) return;
   if (candidates.front().measured) return;  // with all that
-  const double most = alike * weighed(query, candidates.front());
-  const auto end = std::find_if(candidates.begin(), candidates.end(),
-                                [&](const Candidate& c) { return !c.refused.empty() || weighed(query, c) > most; });
-  std::stable_sort(candidates.begin(), end, [&](const Candidate& a, const Candidate& b) {
+  std::stable_sort(candidates.begin(), beyond(alike), [&](const Candidate& a, const Candidate& b) {
     return rooted(query.collective) ? a.price.busiest < b.price.busiest : a.price.hops < b.price.hops;
   });
 }

@@ -131,8 +131,8 @@ Candidate candidate(const Query& query, const Family& family, const std::vector<
   return out;
 }
 
-constexpr double alike = 1.03;      // weights that differ by less are the same to who measures
-constexpr double equal = 1 + 1e-9;  // and by less are so but for rounding
+constexpr double alike = 1.03;         // weights that differ by less are the same to who measures
+constexpr double rounding = 1 + 1e-9;  // and by less are so but for rounding
 
 bool crowded(const Query& query) {
   const int ranks = query.placement.per_node > 0 ? query.placement.per_node : query.ranks;
@@ -142,12 +142,16 @@ bool crowded(const Query& query) {
 // (perf/results/2026-11-23-collectives).
 bool shares_processors(const Query& query) { return !query.slots && crowded(query); }
 
-uint32_t connections(const Candidate& candidate) { return family_named(candidate.family)->channels * candidate.shape.channels; }
+// Of equals the one of the fewest connections comes first, whose slots and sockets are the least to keep in caches, and then in the
+// families' order.
+auto place_among_equals(const Candidate& candidate) {
+  const Family* const family = family_named(candidate.family);
+  return std::pair(family->channels * candidate.shape.channels, family - families().data());
+}
 
-// The lightest first; of equals the one of the fewest connections, whose slots and sockets are the least to keep in caches. Where ranks of
-// one node share processors, of those that weigh as much as the lightest: with a root, first the one whose busiest rank has the least to
-// do; else the one with the fewest messages one after another, which passes on the least of what has gone from the caches meanwhile. (Slots
-// of more connections would have gone, too.)
+// The lightest first. Where ranks of one node share processors, of those that weigh as much as the lightest: with a root, first the one
+// whose busiest rank has the least to do; else the one with the fewest messages one after another, which passes on the least of what has
+// gone from the caches meanwhile. (Slots of more connections would have gone, too.)
 void sort(std::vector<Candidate>& candidates, const Query& query) {
   std::stable_sort(candidates.begin(), candidates.end(), [&](const Candidate& a, const Candidate& b) {
     if (a.refused.empty() != b.refused.empty()) return a.refused.empty();
@@ -157,8 +161,8 @@ void sort(std::vector<Candidate>& candidates, const Query& query) {
     const double most = factor * weighed(query, candidates.front());
     return std::ranges::find_if(candidates, [&](const Candidate& c) { return !c.refused.empty() || weighed(query, c) > most; });
   };
-  std::stable_sort(candidates.begin(), beyond(equal),
-                   [](const Candidate& a, const Candidate& b) { return connections(a) < connections(b); });
+  std::stable_sort(candidates.begin(), beyond(rounding),
+                   [](const Candidate& a, const Candidate& b) { return place_among_equals(a) < place_among_equals(b); });
   if (!shares_processors(query) || query.placement.nodes(query.ranks) > 1) return;
   if (candidates.front().measured) return;  // with all that
   std::stable_sort(candidates.begin(), beyond(alike), [&](const Candidate& a, const Candidate& b) {

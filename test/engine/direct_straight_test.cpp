@@ -129,7 +129,8 @@ TEST_CASE("messages carry a call whose buffer can't be read straight") {
                                   if (communicator.rank() == 1) Closed::open(0);
                                   return status ? job.wrong(communicator.rank()) : status.error().what;
                                 })) == "");
-    CHECK(log.has("rank 0: a buffer of another rank can't be read straight, messages carry the call"));
+    const bool tried = ranks == 2 || static_cast<int>(std::thread::hardware_concurrency()) < ranks;
+    CHECK(log.has("rank 0: a buffer of another rank can't be read straight, messages carry the call") == tried);
   }
   ::sigaction(SIGSEGV, &before, nullptr);
 }

@@ -47,7 +47,7 @@ struct DirectPlan {
   uint64_t hash = 0;
   std::vector<Extent> extents;         ///< by rank
   bool ordered = false;                ///< reductions are by the canonical tree
-  std::optional<DirectForm> staged{};  ///< none: inputs do not fit the board, or are bounced
+  std::optional<DirectForm> staged{};  ///< none: inputs do not fit the board, are bounced, or are better read
   std::optional<DirectForm> mapped{};  ///< none: not worth a second meeting
   std::optional<Bounced> bounced{};    ///< mapped also runs, on copies, where no rank's buffers lie in heaps
   std::optional<DirectForm> read{};    ///< runs by system calls where not all ranks' buffers do

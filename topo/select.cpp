@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <tuple>
 
 #include "schedule/fuse.h"
 #include "topo/grid.h"
@@ -142,11 +143,11 @@ bool crowded(const Query& query) {
 // (perf/results/2026-11-23-collectives).
 bool shares_processors(const Query& query) { return !query.slots && crowded(query); }
 
-// Of equals the one of the fewest connections comes first, whose slots and sockets are the least to keep in caches, and then in the
-// families' order.
-auto place_among_equals(const Candidate& candidate) {
+// Of equals the one of the fewest channels comes first, whose slots and sockets are the least to keep in caches, of these the one with the
+// fewest messages one after another, unless ranks share processors (below), and then the families' order decides.
+auto place_among_equals(const Query& query, const Candidate& candidate) {
   const Family* const family = family_named(candidate.family);
-  return std::pair(family->channels * candidate.shape.channels, family - families().data());
+  return std::tuple(family->channels * candidate.shape.channels, crowded(query) ? 0 : candidate.price.hops, family - families().data());
 }
 
 // The lightest first. Where ranks of one node share processors, of those that weigh as much as the lightest: with a root, first the one
@@ -162,7 +163,7 @@ void sort(std::vector<Candidate>& candidates, const Query& query) {
     return std::ranges::find_if(candidates, [&](const Candidate& c) { return !c.refused.empty() || weighed(query, c) > most; });
   };
   std::stable_sort(candidates.begin(), beyond(rounding),
-                   [](const Candidate& a, const Candidate& b) { return place_among_equals(a) < place_among_equals(b); });
+                   [&](const Candidate& a, const Candidate& b) { return place_among_equals(query, a) < place_among_equals(query, b); });
   if (!shares_processors(query) || query.placement.nodes(query.ranks) > 1) return;
   if (candidates.front().measured) return;  // with all that
   std::stable_sort(candidates.begin(), beyond(alike), [&](const Candidate& a, const Candidate& b) {

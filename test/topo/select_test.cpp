@@ -76,7 +76,7 @@ TEST_CASE("the cheapest candidate that can run is chosen, the same every time; o
   }
 }
 
-TEST_CASE("of equals the one of the fewest connections is chosen") {
+TEST_CASE("of equals the one of the fewest channels is chosen") {
   for (const double bytes : {1e6, 1.5e6, 2097152.0, 3e6, 67108864.0}) {
     Profiles profiles;
     const Choice choice = choose(on("host_tcp", 2, 0, bytes), profiles);  // halves go to and fro, whatever the family

@@ -233,9 +233,9 @@ TEST_CASE("what a rank computes while an operation is in flight is no wait") {
   CHECK(first_wrong(run_ranks(2, all_configured({}), [](Communicator& communicator) -> std::string {
           Sum sum(300'000);
           sum.fill(communicator);
-          const auto request = communicator.start(sum.call(), sum.data.data(), sum.data.data(), milliseconds(2000));
+          const auto request = communicator.start(sum.call(), sum.data.data(), sum.data.data(), milliseconds(500));
           if (!request) return error_of(request);
-          std::this_thread::sleep_for(milliseconds(2300));
+          std::this_thread::sleep_for(milliseconds(700));
           const Status status = communicator.wait(*request);
           return !status ? error_of(status) : sum.right(communicator) ? "" : "wrong sum";
         })) == "");

@@ -1,9 +1,9 @@
-"""Ranks that do not call the same: each is told within seconds which rank differs in what."""
+"""Ranks that do not call the same: each is told within 5 s which rank differs in what."""
 import re
 
 from system import COLLECTIVES, ROOTED, await_that, check, free_port, right_rows, sampled, start_rank, subjects, transports, within
 
-WITHIN = within(10)  # seconds from the start of up to four processes; ranks that are told nothing wait for longer
+WITHIN = within(5)
 ONE_WAY = [*ROOTED, "sendrecv"]  # a rank may only send
 SAME = ["-e", "64K", "-n", "3", "-w", "1"]
 

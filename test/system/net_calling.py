@@ -64,12 +64,11 @@ def no_crash(process):
 
 
 def closed_at_once(process, ranks):
-    """No time limit was waited for: GYRE_PEER_TIMEOUT is 5 s."""
     for rank in ranks:
         said = lines(process, r"^closed \d+ of \d+ connections in [\d.]+ s$", rank)
         check(said, f"rank {rank} did not close\n{process.story()}")
         seconds = float(said[-1].text.split()[-2])
-        check(seconds < 4, f"rank {rank} took {seconds} s to close\n{process.story()}")
+        check(seconds < 2, f"rank {rank} took {seconds} s to close\n{process.story()}")
 
 
 def mailbox():

@@ -4,11 +4,10 @@ import re
 import signal
 
 from net_calling import ABORTED, ENDLESS, KILLED, OVER, REMOTE, await_line, call, closed_at_once, lines, no_crash, ranks_of
-from system import await_that, check, signal_process, subjects, within
+from system import await_that, check, signal_process, subjects
 
 LIMIT = 5  # seconds: GYRE_PEER_TIMEOUT's default
-SLACK = within(3)  # on a machine that does much else
-PATIENCE = 7  # of a caller that may wait in vain
+SLACK = 2  # on a machine that does much else
 REASON = r"WARN: .*(connection (from|to)|connect: to) .*: \S.*"  # whose, and after the colon the reason
 ADDRESS = r"WARN: .*(\d+\.\d+\.\d+\.\d+|\[[0-9a-f:]+\]):\d+"
 
@@ -95,7 +94,7 @@ def a_sender_while_connecting():
     """Before accept has returned there is nobody to be missed: NCCL polls on until the user aborts."""
     for point in ("connecting", "connected", "registered"):
         for name, over in OVER.items():
-            run = call("--pattern", "one", *ENDLESS, "--die", f"0@{point}", "--patience", PATIENCE, env=over)
+            run = call("--pattern", "one", *ENDLESS, "--die", f"0@{point}", "--patience", LIMIT + SLACK, env=over)
             run.wait(60)
             no_crash(run)
             if lines(run, f"^ended with {KILLED}$", 0):  # polls may be too few for the point
@@ -106,7 +105,7 @@ def a_sender_while_connecting():
 def while_closing():
     """The survivor may have all it wanted by then."""
     for name, over in OVER.items():
-        run = call("--die", "1@closing", "--patience", PATIENCE, env=over).wait(60)
+        run = call("--die", "1@closing", "--patience", LIMIT + SLACK, env=over).wait(60)
         no_crash(run)
         closed_at_once(run, [0])
         heard = lines(run, "ncclRemoteError", 0)

@@ -13,30 +13,25 @@ using namespace gyre::test;
 using Clock = std::chrono::steady_clock;
 
 TEST_CASE("nccl: an abort by another thread ends what runs, within a second") {
-  auto soonest = Clock::duration::max();
-  for (int tries = 0; tries < 3 && soonest > std::chrono::seconds(1); ++tries) {  // what else runs on the machine adds to it
-    std::promise<void> over;
-    CHECK(run_nccl(2, [&](ncclComm_t comm, int rank) -> std::string {
-            if (rank == 1) return over.get_future().wait(), "";  // calls nothing
-            Clock::time_point begun;
-            std::thread other([&] {
-              std::this_thread::sleep_for(
-                  std::chrono::milliseconds(50));  // as a rule the call waits by then; what is tested holds in any case
-              begun = Clock::now();
-              ncclCommAbort(comm);
-            });
-            int one = 1;
-            const ncclResult_t result = ncclAllReduce(&one, &one, 1, ncclInt32, ncclSum, comm, nullptr);
-            const auto returned = Clock::now();
-            other.join();
-            over.set_value();
-            soonest = std::min(soonest, returned - begun);
-            if (result == ncclSuccess) return "a sum without the other";
-            NCCL_GIVES(ncclInvalidArgument, ncclCommAbort(comm));
-            return "aborted";
-          }) == "rank 0: aborted");
-  }
-  CHECK(soonest < std::chrono::seconds(1));
+  std::promise<void> over;
+  CHECK(run_nccl(2, [&](ncclComm_t comm, int rank) -> std::string {
+          if (rank == 1) return over.get_future().wait(), "";  // calls nothing
+          Clock::time_point begun;
+          std::thread other([&] {
+            std::this_thread::sleep_for(
+                std::chrono::milliseconds(50));  // as a rule the call waits by then; what is tested holds in any case
+            begun = Clock::now();
+            ncclCommAbort(comm);
+          });
+          int one = 1;
+          const ncclResult_t result = ncclAllReduce(&one, &one, 1, ncclInt32, ncclSum, comm, nullptr);
+          const auto returned = Clock::now();
+          other.join();
+          over.set_value();
+          if (result == ncclSuccess || returned - begun > std::chrono::seconds(1)) return "result " + std::to_string(result);
+          NCCL_GIVES(ncclInvalidArgument, ncclCommAbort(comm));
+          return "aborted";
+        }) == "rank 0: aborted");
 }
 
 TEST_CASE("nccl: who asks for an error waits for no abort that waits for its GPU") {
@@ -143,7 +138,7 @@ TEST_CASE("nccl: a communicator is aborted while it is made, by either rank") {
   CHECK(ncclCommRevoke(comm, 0) == ncclInvalidArgument);
   const auto begun = Clock::now();
   CHECK(ncclCommAbort(comm) == ncclSuccess);
-  CHECK(Clock::now() - begun < std::chrono::seconds(20));  // ranks wait for each other for longer
+  CHECK(Clock::now() - begun < std::chrono::seconds(1));
   ncclResult_t state = ncclSuccess;
   CHECK(ncclCommGetAsyncError(comm, &state) == ncclInvalidArgument);
 }

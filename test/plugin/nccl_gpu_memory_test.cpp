@@ -6,7 +6,6 @@
 #include "test/plugin/scarce_memory.h"
 
 using namespace gyre;
-using namespace std::chrono_literals;
 
 namespace {
 
@@ -23,16 +22,6 @@ ncclResult_t send_many(ncclComm_t comm, int* data, cudaStream_t stream) {
   return ncclGroupEnd();
 }
 
-ncclResult_t state_after_all(ncclComm_t comm) {
-  const auto until = std::chrono::steady_clock::now() + 20s;
-  ncclResult_t state = ncclSuccess;
-  while (state == ncclSuccess && std::chrono::steady_clock::now() < until) {
-    CHECK(ncclCommGetAsyncError(comm, &state) == ncclSuccess);
-    std::this_thread::sleep_for(1ms);
-  }
-  return state;
-}
-
 }  // namespace
 
 TEST_CASE("nccl on a GPU: sends that there is no memory for are an error of both ends") {
@@ -45,11 +34,11 @@ TEST_CASE("nccl on a GPU: sends that there is no memory for are an error of both
   CHECK(ncclRecv(in.data(), 1, ncclInt32, 0, comms[1], streams[1]) == ncclSuccess);
   test::refused_bytes = in_call ? bytes_in_call : bytes_in_thread;
   const ncclResult_t given = send_many(comms[0], out.data(), streams[0]);
-  const ncclResult_t state = state_after_all(comms[0]);
+  const ncclResult_t state = test::first_error(comms[0]);
   test::refused_bytes = 0;
   CHECK(given == (in_call ? ncclSystemError : ncclSuccess));
   CHECK(state == ncclSystemError);
-  CHECK(state_after_all(comms[1]) == ncclSystemError);
+  CHECK(test::first_error(comms[1]) == ncclSystemError);
   for (const ncclComm_t comm : comms) CHECK(ncclCommAbort(comm) == ncclSuccess);
   for (test::HostCudaStream& stream : streams) CHECK(stream.done());
 }

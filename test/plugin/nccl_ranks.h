@@ -70,6 +70,17 @@ inline ncclResult_t settled(ncclComm_t comm) {
   return state;
 }
 
+/// Asks until something is wrong with the communicator.
+inline ncclResult_t first_error(ncclComm_t comm) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  ncclResult_t state = ncclSuccess;
+  while (state == ncclSuccess && std::chrono::steady_clock::now() < end) {
+    if (const ncclResult_t asked = ncclCommGetAsyncError(comm, &state); asked != ncclSuccess) return asked;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return state;
+}
+
 /// Says where a call that must succeed has not.
 #define NCCL_OK(call)                                                                                      \
   do {                                                                                                     \

@@ -9,6 +9,7 @@
 #include "test/plugin/nccl_ranks.h"
 
 using namespace gyre;
+using test::first_error;
 using test::HostCudaStream;
 using test::run_nccl;
 using test::WithHostCuda;
@@ -62,16 +63,6 @@ class Gate {
  private:
   std::shared_ptr<std::atomic<bool>> opened_ = std::make_shared<std::atomic<bool>>(false);
 };
-
-ncclResult_t first_error(ncclComm_t comm) {
-  const auto until = std::chrono::steady_clock::now() + 20s;
-  ncclResult_t state = ncclSuccess;
-  while (state == ncclSuccess && std::chrono::steady_clock::now() < until) {
-    CHECK(ncclCommGetAsyncError(comm, &state) == ncclSuccess);
-    std::this_thread::sleep_for(1ms);
-  }
-  return state;
-}
 
 }  // namespace
 

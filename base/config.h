@@ -68,8 +68,8 @@ struct Config {
   Number attach{
       "GYRE_ATTACH",
       1,
-      "1: ranks of a host read large blocks straight from each other's buffers, where the kernel lets them: two, where a trial finds that "
-      "not much slower than messages, and those that share processors; 2: two whatever the trial finds; 0: they do not.",
+      "1: ranks of a host, two or such that share processors, read large blocks straight from each other's buffers, where the kernel lets "
+      "them and their calls find that no slower than copies; 2, on all: whatever calls find; 0, on one: they do not.",
       {},
       0,
       2};

@@ -1,5 +1,6 @@
 // A collective, directly where all ranks can, else by messages.
 #pragma once
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,8 +14,11 @@ namespace gyre::engine {
 
 class CollectiveWork final : public Work {
  public:
-  CollectiveWork(Rank rank, std::vector<std::vector<transport::Fifo*>> fifos, Away away, std::unique_ptr<Direct> direct, const Work& groups)
+  /// `contests`: what can be read straight is where calls find that to be the faster way.
+  CollectiveWork(Rank rank, std::vector<std::vector<transport::Fifo*>> fifos, Away away, std::unique_ptr<Direct> direct, bool contests,
+                 const Work& groups)
       : machines_(rank, std::move(fifos), away), direct_(std::move(direct)) {
+    if (contests) contests_ = std::make_unique<Contests>();
     machines_.between(groups);
     if (direct_ != nullptr) direct_->between(groups);
   }
@@ -26,8 +30,10 @@ class CollectiveWork final : public Work {
     buffers_ = buffers;
     limit_ = limit;
     directly_ = planned.direct.has_value();
+    contest_ = directly_ && planned.direct->read && contests_ != nullptr ? &contests_->of(planned.call) : nullptr;
+    if (contest_ != nullptr) begun_ = Clock::now();
     if (directly_) {
-      direct_->bind(*planned.direct, call, buffers);
+      direct_->bind(*planned.direct, call, buffers, contest_);
     } else {
       machines_.bind(*planned.messages, call, buffers);
     }
@@ -41,12 +47,15 @@ class CollectiveWork final : public Work {
   }
 
   Moved move() override {
-    if (!directly_) return machines_.move();
-    const Moved moved = direct_->move();
-    if (!moved.done || !direct_->declined()) return moved;
-    directly_ = false;
-    machines_.bind(*planned_->messages, call_, buffers_);
-    return {true, false};
+    const Moved moved = directly_ ? direct_->move() : machines_.move();
+    if (moved.done && directly_ && direct_->declined()) {
+      directly_ = false;
+      machines_.bind(*planned_->messages, call_, buffers_);
+      return {true, false};
+    }
+    if (moved.done && contest_ != nullptr)
+      std::exchange(contest_, nullptr)->end(std::chrono::duration<float, std::micro>(Clock::now() - begun_).count());
+    return moved;
   }
   Rank stranger() const override { return by().stranger(); }
   std::optional<Error> wrong() const override { return by().wrong(); }
@@ -58,11 +67,16 @@ class CollectiveWork final : public Work {
   std::vector<transport::Pair> pairs() const override { return by().pairs(); }
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   const Work& by() const { return directly_ ? static_cast<const Work&>(*direct_) : machines_; }
 
   Machines machines_;
   std::unique_ptr<Direct> direct_;  // null: not all ranks are on this host
   bool directly_ = false;
+  std::unique_ptr<Contests> contests_;
+  Contest* contest_ = nullptr;  // that the call under way may be a part of
+  Clock::time_point begun_;
   const Planned* planned_ = nullptr;
   Identity call_;
   Buffers buffers_;

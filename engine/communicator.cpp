@@ -50,7 +50,8 @@ Communicator::Communicator(Formed formed)
       explanations_(*given_.explain != 0 && rank() == 0 ? std::make_unique<Explanations>() : nullptr),
       batch_(rank(), connections_.fifos.front(), *formed.config.slot_bytes, formed.away),
       waiter_(*given_.wait, surroundings(workers(connections_), formed.crowded, doorbell_.get())),
-      collective_(rank(), connections_.fifos, formed.away, direct(rank(), std::move(formed.board), waiter_.looks(), formed.away), batch_),
+      collective_(rank(), connections_.fifos, formed.away, direct(rank(), std::move(formed.board), waiter_.looks(), formed.away),
+                  formed.contests, batch_),
       executor_(*bootstrap_, workers(connections_), connections_.transports, waiter_),
       in_flight_(collective_, batch_, workers(connections_)),
       time_limit_(std::chrono::seconds(*given_.deadline)) {}

@@ -123,6 +123,7 @@ class Communicator {
     std::unique_ptr<transport::Doorbell> doorbell;
     std::unique_ptr<transport::Board> board;
     bool crowded;
+    bool contests;  // CollectiveWork's
     Away away;
   };
   explicit Communicator(Formed);

@@ -155,13 +155,12 @@ Result<std::unique_ptr<transport::Doorbell>> open_doorbell(Bootstrap& bootstrap,
   return *std::move(created);
 }
 
-namespace {
-
-// Whether all ranks have found something to be so.
 Result<bool> all_have(Bootstrap& bootstrap, bool own) {
   const auto all = GYRE_TRY(bootstrap.all_gather(own ? "1" : "0"));
   return std::find(all.begin(), all.end(), "0") == all.end();
 }
+
+namespace {
 
 Status open_boards(transport::Board& board, Rank own, const std::vector<std::string>& addresses) {
   for (Rank peer = 0; peer < static_cast<Rank>(addresses.size()); ++peer) {

@@ -28,6 +28,8 @@ struct Connections {
 /// `ports`: as transport::open_worker()'s. A pair that can't be joined is left to relays, which is said; an error, with the reason, where
 /// there is no way over others either.
 Result<Connections> connect_ranks(transport::Bootstrap&, const Config&, const std::vector<Facts>&, std::span<const std::string> ports = {});
+/// Called by all ranks. Whether all have found something to be so.
+Result<bool> all_have(transport::Bootstrap&, bool own);
 /// Called by all ranks. What peers of this host wake this rank with, and it them; null: none.
 Result<std::unique_ptr<transport::Doorbell>> open_doorbell(transport::Bootstrap&, const Connections&);
 /// Called by all ranks. A board for ranks that are all joined by shm; none on any of them where they are not, or one can't open it. It

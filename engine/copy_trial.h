@@ -1,7 +1,7 @@
 // By which way the bytes of ranks of a host are with each other soonest. It depends on how far their processors are apart, which the system
 // does not say in a virtual machine, and differs by machine up to ten times (perf/results/2026-11-23-slots); so it is tried when
-// they have met: each rank writes some bytes for the next one, through its caches and past them, or has them read where they lie, and takes
-// the time until the next one has them. What is found is of that moment: ranks that are moved later, or were busy with other
+// they have met: each rank writes some bytes for the next one, through its caches and past them, and takes the time until the next one has
+// them. What is found is of that moment: ranks that are moved later, or were busy with other
 // calls, only lose time.
 #pragma once
 #include <atomic>
@@ -17,24 +17,19 @@ namespace gyre::engine {
 
 class CopyTrial {
  public:
-  struct Found {
-    bool one_cache = false;  ///< messages are there sooner through the caches than past them, as where processors share one
-    bool straight = false;   ///< what is read from a process's own memory is there not much later than by either; false where none can
-  };
-
   explicit CopyTrial(Rank rank) : rank_(rank) {}
 
   /// Once for a board before its first call, by all its ranks at about the same time, each with a processor of its own; until all have
-  /// returned the board's slots are the trial's. Takes 0.1 to 0.2 ms, and never much longer than twice the patience. Nothing: a neighbour
-  /// did not come in time.
-  std::optional<Found> run(const transport::Board&, std::chrono::microseconds patience);
+  /// returned the board's slots are the trial's. Takes about 0.1 ms, and never much longer than twice the patience. True: messages are
+  /// there sooner through the caches than past them, as where processors share one. Nothing: a neighbour did not come in time.
+  std::optional<bool> run(const transport::Board&, std::chrono::microseconds patience);
 
  private:
   struct Area;
   using Clock = std::chrono::steady_clock;
 
-  std::optional<Found> write(Area&, bool may_read, Clock::time_point end);
-  void read(Area&, const transport::Attached*, Clock::time_point end);
+  std::optional<bool> write(Area&, Clock::time_point end);
+  void read(Area&, Clock::time_point end);
 
   Rank rank_;
   std::vector<std::byte> own_;  // what is written; what was read

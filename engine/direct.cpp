@@ -38,9 +38,12 @@ Direct::Direct(Rank rank, std::unique_ptr<Board> board, int spins, Away away)
       shown_(static_cast<size_t>(board_->ranks())),
       reachable_(static_cast<size_t>(board_->ranks())) {}
 
-void Direct::bind(const DirectPlan& plan, const Identity& call, const Buffers& buffers) {
+void Direct::bind(const DirectPlan& plan, const Identity& call, const Buffers& buffers, Contest* contest) {
   plan_ = &plan;
   form_ = nullptr;
+  contest_ = plan.read ? contest : nullptr;
+  straight_ = plan.read && (contest_ == nullptr || contest_->straight());
+  stages_ = plan.staged && !straight_;
   call_ = call;
   own_ = {static_cast<const std::byte*>(buffers.input), static_cast<std::byte*>(buffers.output), nullptr};
   reachable_[static_cast<size_t>(rank_)] = own_;
@@ -84,6 +87,7 @@ Work::Moved Direct::move() {
   if (stage_ == Stage::leave && leave()) {
     declined_ = refuses_;
     for (const Rank peer : *awaited_) declined_ = declined_ || board_->refused(peer, sequence_);
+    if (declined_ && contest_ != nullptr) contest_->refuse();
     stage_ = bounced_ && !take_piece() ? Stage::meet : Stage::done;
     next_ = 0;
   }
@@ -93,7 +97,7 @@ Work::Moved Direct::move() {
 
 bool Direct::show() {
   const size_t in = extent(rank_).input_bytes;
-  const size_t beside = !plan_->mapped ? in : plan_->staged ? std::max(in, sizeof(HeapNews)) : sizeof(HeapNews);
+  const size_t beside = !plan_->mapped ? in : stages_ ? std::max(in, sizeof(HeapNews)) : sizeof(HeapNews);
   Board::Line* line = nullptr;
   if (!soon([&] { return (line = board_->line(sequence_, beside)) != nullptr; })) return false;
   const RankMemory& own = reachable_[static_cast<size_t>(rank_)];
@@ -118,7 +122,9 @@ void Direct::show_places(Board::Line& line) {
   const size_t in = extent(rank_).input_bytes;
   const size_t out = extent(rank_).output_bytes;
   const RankMemory& own = reachable_[static_cast<size_t>(rank_)];
-  Shown shown{reinterpret_cast<uintptr_t>(own.input), reinterpret_cast<uintptr_t>(own.output), 0, 0, 0, 0};
+  Shown& shown = shown_[static_cast<size_t>(rank_)];
+  shown = {reinterpret_cast<uintptr_t>(own.input), reinterpret_cast<uintptr_t>(own.output)};
+  if (contest_ != nullptr) shown.saved = contest_->saved();
   if (in != 0) shown.input_segment = memory_.segment(own.input, in);
   if (out != 0) shown.output_segment = memory_.segment(own.output, out);
   all_in_heaps_ = any_in_heap_ = (in == 0 || shown.input_segment != 0) && (out == 0 || shown.output_segment != 0);
@@ -127,7 +133,7 @@ void Direct::show_places(Board::Line& line) {
   auto* news = reinterpret_cast<HeapNews*>(board_->beside(rank_, sequence_, sizeof(HeapNews)));  // where no copy is shown
   if (all_in_heaps_) {
     shown.has_news = memory_.tell(shown.input_segment, shown.output_segment, *news) ? 1 : 0;
-  } else if (!plan_->staged) {
+  } else if (!stages_) {
     shown.has_news = memory_.tell(0, 0, *news) ? 1 : 0;
     if (plan_->bounced) copy_but_own_share(bounce(rank_, 0), own.input, 0);
   } else {
@@ -170,10 +176,11 @@ bool Direct::look(Rank peer, const Board::Line& line) {
 // False: a peer's memory can't be mapped.
 bool Direct::decide() {
   if (piece_ > 0) return run_piece();
-  attached_ = !all_in_heaps_ && plan_->read.has_value();
+  if (!all_in_heaps_ && contest_ != nullptr) begin_contest();
+  attached_ = !all_in_heaps_ && straight_;
   // Where only some lie in heaps, those have shown no copy.
   const bool shown = all_in_heaps_ || !any_in_heap_ || attached_;
-  form_ = shown ? plan_->form(all_in_heaps_ ? BufferKind::shared_heap : BufferKind::ordinary) : nullptr;
+  form_ = shown ? plan_->form(all_in_heaps_ ? BufferKind::shared_heap : BufferKind::ordinary, straight_) : nullptr;
   declined_ = form_ == nullptr;
   bounced_ = !declined_ && !all_in_heaps_ && !attached_ && !form_->schedule->staged;
   if (attached_) attach();
@@ -184,6 +191,13 @@ bool Direct::decide() {
   refuses_ = !read;
   if (!read && !std::exchange(said_unreadable_, true)) say_unreadable(read.error());
   return true;
+}
+
+// Floats added in one order are the same on all ranks.
+void Direct::begin_contest() {
+  float saved = 0;
+  for (const Shown& by : shown_) saved += by.saved;
+  contest_->begin(saved);
 }
 
 bool Direct::copies_away() const {

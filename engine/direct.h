@@ -4,8 +4,8 @@
 // Mapped, when everybody's buffers lie in shared heaps: each rank does its share of the work on everybody's memory, and waits until all
 // have. Staged, when everybody has shown a copy: each rank reads the others' and writes its own output. Bounced, when nobody's buffers lie
 // there and inputs are too large to be read by everybody: as mapped, piece by piece, on copies of what others reduce of it. Attached, when
-// not everybody's do: a rank reads the others' buffers by system calls, and waits until all have; where one can't, all decline
-// after that. Else all decline, and messages carry the call; those outside heaps have copied in vain then.
+// not everybody's do, and that is the faster way: a rank reads the others' buffers by system calls, and waits until all have; where one
+// can't, all decline after that. Else all decline, and messages carry the call; those outside heaps have copied in vain then.
 //
 // Used by one thread; a run allocates nothing, but for memory that a call names for the first time. It must not know how to wait.
 #pragma once
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "engine/away.h"
+#include "engine/contest.h"
 #include "engine/direct_memory.h"
 #include "engine/direct_plan.h"
 #include "engine/passes.h"
@@ -29,7 +30,8 @@ class Direct final : public Work {
 
   /// Groups that run between the collectives; it must outlive this.
   void between(const Work& groups) { groups_ = &groups; }
-  void bind(const DirectPlan&, const Identity&, const Buffers&);
+  /// `contest`: of calls like this, which it is a part of where nothing is null and all could be read straight; null: they are.
+  void bind(const DirectPlan&, const Identity&, const Buffers&, Contest* contest = nullptr);
   /// After a run: nothing was done that counts, on any rank; inputs are as they were.
   bool declined() const { return declined_; }
   /// After a run that failed: no other rank touches this rank's memory any more, as far as it says so.
@@ -54,6 +56,7 @@ class Direct final : public Work {
     uint64_t input = 0, output = 0;  // addresses in the process that shows them
     uint64_t input_segment = 0, output_segment = 0;
     uint8_t in_heap = 0, has_news = 0;
+    float saved = 0;  // Contest's
   };
 
   bool show();
@@ -66,6 +69,7 @@ class Direct final : public Work {
   bool look(Rank peer, const transport::Board::Line&);
   bool decide();
   bool reach();
+  void begin_contest();
   bool copies_away() const;
   void say_unreadable(const Error&) const;
   std::byte* bounce(Rank rank, size_t piece) const;
@@ -94,6 +98,8 @@ class Direct final : public Work {
   Stage stage_ = Stage::done;
   const std::vector<Rank>* awaited_ = nullptr;
   size_t next_ = 0;  // of those
+  Contest* contest_ = nullptr;
+  bool straight_ = false, stages_ = false;  // what ordinary buffers are
   bool declined_ = false, bounced_ = false, attached_ = false, refuses_ = false, said_unreadable_ = false;
   RankMemory own_;
   size_t piece_ = 0;  // bounced: that is under way

@@ -70,10 +70,10 @@ std::vector<BoundPass> bound(const schedule::Direct& direct, Rank rank, const Ca
 
 }  // namespace
 
-const DirectForm* DirectPlan::form(BufferKind kind) const {
+const DirectForm* DirectPlan::form(BufferKind kind, bool straight) const {
   if (mapped && kind == BufferKind::shared_heap) return &*mapped;
+  if (read && straight) return &*read;
   if (staged) return &*staged;
-  if (read) return &*read;
   return bounced ? &*mapped : nullptr;
 }
 
@@ -153,10 +153,10 @@ Result<DirectPlan> DirectForms::plan(const Call& any, bool ordered, bool may_sta
   const size_t most_staged = bounces ? most_read_by_all(plan.call) : transport::Board::slot_bytes;
   const bool shows = may_stage && bytes <= most_staged;
   if (may_map && attaches(plan.call, shows)) plan.read = GYRE_TRY(form(plan.call, Kind::read));
-  if (shows && !plan.read) plan.staged = GYRE_TRY(form(plan.call, Kind::staged));
+  if (shows) plan.staged = GYRE_TRY(form(plan.call, Kind::staged));
   if (may_map && (!plan.staged || bytes > staged_at_best(plan.call.collective))) plan.mapped = GYRE_TRY(form(plan.call, Kind::mapped));
   if (!plan.staged && bounces && plan.call.count > 0) plan.bounced = GYRE_TRY(bounced(plan.call));
-  plan.text = in_words(plan.call, plan.staged ? "one_shot" : "two_shot");
+  plan.text = in_words(plan.call, plan.staged && !plan.read ? "one_shot" : "two_shot");
   plan.hash = mix(fnv1a(plan.text));
   return plan;
 }

@@ -47,13 +47,13 @@ struct DirectPlan {
   uint64_t hash = 0;
   std::vector<Extent> extents;         ///< by rank
   bool ordered = false;                ///< reductions are by the canonical tree
-  std::optional<DirectForm> staged{};  ///< none: inputs do not fit the board, are bounced, or are better read
+  std::optional<DirectForm> staged{};  ///< none: inputs do not fit the board, or are bounced
   std::optional<DirectForm> mapped{};  ///< none: not worth a second meeting
   std::optional<Bounced> bounced{};    ///< mapped also runs, on copies, where no rank's buffers lie in heaps
-  std::optional<DirectForm> read{};    ///< runs by system calls where not all ranks' buffers do
+  std::optional<DirectForm> read{};    ///< runs by system calls where not all ranks' buffers do, if that is the faster way (contest.h)
 
-  /// The form that runs where all ranks' buffers lie so; null: messages carry the call.
-  const DirectForm* form(BufferKind) const;
+  /// The form that runs where all ranks' buffers lie so, read `straight` or not; null: messages carry the call.
+  const DirectForm* form(BufferKind, bool straight = true) const;
   topo::BufferAccess access(BufferKind) const;
 };
 

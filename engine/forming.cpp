@@ -46,19 +46,16 @@ Config for_part(Config config, size_t ranks) {
   return config;
 }
 
-/// What all ranks of the board find. It changes no result: not which algorithm runs a reduction, only how bytes are written and read.
-Result<CopyTrial::Found> try_copies(transport::Bootstrap& bootstrap, const transport::Board& board, bool attached_anyway) {
-  const auto own = CopyTrial(bootstrap.rank()).run(board, trial_patience).value_or(CopyTrial::Found());
-  std::string mine;
-  transport::bootstrap::put(mine, static_cast<uint8_t>(own.one_cache));
-  transport::bootstrap::put(mine, static_cast<uint8_t>(own.straight || attached_anyway));
-  CopyTrial::Found all{true, !board.attached().empty()};
-  for (const std::string& bytes : GYRE_TRY(bootstrap.all_gather(mine))) {
-    std::string_view rest = bytes;
-    all.one_cache = transport::bootstrap::take<uint8_t>(rest) == 1 && all.one_cache;
-    all.straight = transport::bootstrap::take<uint8_t>(rest) == 1 && all.straight;
-  }
-  return all;
+/// Whether all ranks of the board find that processors share a cache. It changes no result: not which algorithm runs a reduction, only how
+/// bytes are written.
+Result<bool> share_cache(transport::Bootstrap& bootstrap, const transport::Board& board) {
+  return all_have(bootstrap, CopyTrial(bootstrap.rank()).run(board, trial_patience).value_or(false));
+}
+
+/// Whether the ranks' calls find out if blocks are best read straight, where they can be.
+Result<bool> contests(transport::Bootstrap& bootstrap, const transport::Board* board, const Config& config) {
+  if (board == nullptr || board->attached().empty()) return false;
+  return !GYRE_TRY(all_have(bootstrap, *config.attach == always_attached));
 }
 
 }  // namespace
@@ -93,16 +90,14 @@ Result<std::unique_ptr<Communicator>> Communicator::form(std::unique_ptr<transpo
   const HostLoad load = host_load(facts, bootstrap->rank());
   auto board = GYRE_TRY(open_board(*bootstrap, connections, config, bounce_bytes(config, facts.size()), load.crowded));
   if (board != nullptr && doorbell != nullptr) board->rings(*doorbell);
-  CopyTrial::Found found;
-  if (board != nullptr && !load.crowded) {  // which all ranks know alike
-    found = GYRE_TRY(try_copies(*bootstrap, *board, *config.attach == always_attached));
-    if (!found.straight) board->attach({});
-  }
+  const bool may_share = board != nullptr && !load.crowded;  // which all ranks know alike
+  const bool one_cache = may_share && GYRE_TRY(share_cache(*bootstrap, *board));
+  const bool contest = GYRE_TRY(contests(*bootstrap, board.get(), config));
   const auto caches = fmt::format("/sys/devices/system/cpu/cpu{}/cache", std::max(sched_getcpu(), 0));
-  const Away away = Away::of(load, shared_cache(caches), found.one_cache);
+  const Away away = Away::of(load, shared_cache(caches), one_cache);
   return std::unique_ptr<Communicator>(
       new Communicator({std::move(bootstrap), given, config, *std::move(circumstances), std::move(reunion), std::move(connections),
-                        std::move(doorbell), std::move(board), load.crowded, away}));
+                        std::move(doorbell), std::move(board), load.crowded, contest, away}));
 }
 
 // Ranks that name others would not know who is who.

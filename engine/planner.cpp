@@ -165,8 +165,11 @@ std::vector<topo::DirectCandidate> Planner::direct_candidates(const Planned& pla
        {&planned.direct->staged, access == topo::BufferAccess::attached ? &planned.direct->read : &planned.direct->mapped}) {
     if (!*form) continue;
     const bool staged = (*form)->schedule->staged;
+    const bool contested = planned.direct->read && access == topo::BufferAccess::attached;
     topo::DirectCandidate out{family_of(**form), staged ? "staged" : topo::name(access), {}, {}, "runs"};
-    if (&**form != planned.form(kind))
+    if (contested)
+      out.when = staged ? "runs where calls find it faster" : "runs, unless calls find copies faster";
+    else if (&**form != planned.form(kind))
       out.when = staged ? "runs where no buffer is of the shared heap" : "runs where all buffers are of the shared heap";
     const auto priced = price(**form, *planned.direct, kind);
     if (priced) {

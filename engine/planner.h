@@ -37,11 +37,13 @@ struct Planned : std::enable_shared_from_this<Planned> {
   const DirectForm* form(BufferKind kind) const { return direct ? direct->form(kind) : nullptr; }
   /// As Communicator's.
   std::string_view algorithm(BufferKind) const;
-  bool ordinary() const { return direct && (direct->bounced || direct->read); }
-  /// Messages run it only where ranks have buffers of different kinds, or one can't be read: not worth playing candidates for.
-  bool rarely_by_messages() const { return staged() || ordinary(); }
-  uint64_t hash() const { return rarely_by_messages() ? direct->hash : messages->hash(); }
-  const std::string& text() const { return rarely_by_messages() ? direct->text : messages->text(); }
+  /// Messages run it only where ranks have buffers of different kinds: not worth playing candidates for.
+  bool rarely_by_messages() const { return staged() || (direct && direct->bounced); }
+  uint64_t hash() const { return named_directly() ? direct->hash : messages->hash(); }
+  const std::string& text() const { return named_directly() ? direct->text : messages->text(); }
+
+ private:
+  bool named_directly() const { return rarely_by_messages() || (direct && direct->read); }
 };
 
 class Planner {

@@ -1,4 +1,4 @@
-// Times a peer's calls: a checked first call, warm-up, then batches of about 1.5 ms (or one call) that each start at a barrier.
+// Times a peer's calls: a checked first call, calls to warm up, then batches of about 1.5 ms (or one call) that each start at a barrier.
 // Batches keep small sizes honest: calls inside one run back to back, as in nccl-tests, and one slow moment of a shared machine costs
 // one batch. A batch in which some rank had to wait for a CPU is disturbed; a size's time is the median of the undisturbed batches when
 // there are at least 3, else of all. With more ranks than CPUs every batch waits, so all of them count.
@@ -6,6 +6,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 #include <vector>
 
 #include "perf/peers/check.h"
@@ -36,12 +37,13 @@ inline Batch run_batch(Peer& peer, const Call& call, int calls) {
   return {batch_us / calls, batch_us, waited > 0.02 * batch_us};
 }
 
-/// Warms up and returns how many calls make a batch. The same on all ranks, because batch times are.
+/// Warms up, by 17 calls at least (nccl-tests makes five) where these take less than a second, since libraries try what is faster in
+/// their first ones; and returns how many calls make a batch. The same on all ranks, because batch times are.
 inline int calls_per_batch(Peer& peer, const Call& call, double budget_ms) {
   if (peer.touches()) return 1;
   double call_us = run_batch(peer, call, 1).call_us;
-  for (int calls : {5, 20, 20}) {
-    if (call_us * 40 > budget_ms * 1e3) break;
+  for (const auto& [calls, most_us] : {std::pair{16, 1e6 / 16}, {20, budget_ms * 1e3 / 40}, {20, budget_ms * 1e3 / 40}}) {
+    if (call_us > most_us) break;
     call_us = std::min(call_us, run_batch(peer, call, calls).call_us);
   }
   return static_cast<int>(std::clamp(1500 / std::max(call_us, 0.05), 1.0, 2000.0));

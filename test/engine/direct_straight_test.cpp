@@ -25,6 +25,7 @@ using gyre::test::run_ranks;
 namespace {
 
 using Ordinary = test::JobMemory<int32_t>;
+using OnHeap = test::JobMemory<int32_t, test::HeapAllocator<int32_t>>;
 
 // Memory that this process can use and the kernel does not read: here, whole pages that a handler opens when they are first touched.
 struct Closed {
@@ -92,15 +93,26 @@ TEST_CASE("ranks that share processors read large blocks straight") {
         })) == "");
 }
 
-TEST_CASE("two ranks agree whether they read straight, whatever each has found or wants") {
-  for (const char* second : {"GYRE_ATTACH=1", "GYRE_ATTACH=2"}) {
-    const auto configs = [&](Rank rank) { return test::configured({"GYRE_TRANSPORT=shm", rank == 0 ? "GYRE_ATTACH=1" : second}); };
-    const auto said = run_ranks(2, configs, [&](Communicator& communicator) {
-      const Call call{Collective::all_gather, 1 << 16, DataType::int32, ReduceOp::sum, 0};
-      return *communicator.algorithm(call) + checked_direct<Ordinary>(communicator, call, true);
-    });
-    CHECK(said[0] == said[1]);
-    CHECK(!contains(said[0], "rank"));  // nothing was wrong
+// What they find differs, and both ways are tried, also where one is by copies on the board, and where one of them only gets there by
+// messages; calls on the heap between them take no part.
+TEST_CASE("ranks agree call by call whether they read straight, whatever each has found or wants") {
+  for (const auto& [ranks, second] : {std::pair{2, "GYRE_ATTACH=1"}, {2, "GYRE_ATTACH=2"}, {3, "GYRE_ATTACH=1"}}) {
+    const auto configs = [&, wants = second](Rank rank) {
+      return test::configured({"GYRE_TRANSPORT=shm", rank == 1 ? wants : "GYRE_ATTACH=1"});
+    };
+    CHECK(first_wrong(run_ranks(ranks, configs, [&](Communicator& communicator) -> std::string {
+            for (const Collective collective : {Collective::all_gather, Collective::all_to_all, Collective::broadcast}) {
+              for (const size_t count : {size_t{4096}, size_t{1} << 15}) {
+                const Call call{collective, count, DataType::int32, ReduceOp::sum, 0};
+                for (int i = 0; i < (test::full_speed ? 300 : 40); ++i) {
+                  const std::string wrong =
+                      i % 7 == 3 ? checked_direct<OnHeap>(communicator, call, false) : checked_direct<Ordinary>(communicator, call, false);
+                  if (!wrong.empty()) return fmt::format("call {}: {}", i, wrong);
+                }
+              }
+            }
+            return {};
+          })) == "");
   }
 }
 

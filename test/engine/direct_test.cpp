@@ -24,21 +24,11 @@ using gyre::test::all_configured;
 using gyre::test::checked_direct;
 using gyre::test::contains;
 using gyre::test::first_wrong;
+using gyre::test::HeapAllocator;
 using gyre::test::run_ranks;
 using transport::SharedHeap;
 
 namespace {
-
-template <class T>
-struct HeapAllocator {
-  using value_type = T;
-  HeapAllocator() = default;
-  template <class U>
-  HeapAllocator(const HeapAllocator<U>& /*other*/) {}
-  T* allocate(size_t count) { return static_cast<T*>(*SharedHeap::of_process().allocate(count * sizeof(T))); }
-  void deallocate(T* memory, size_t /*count*/) { (void)SharedHeap::of_process().release(memory); }
-  bool operator==(const HeapAllocator&) const { return true; }
-};
 
 // A sanitizer makes a rank that waits for others slow.
 const std::vector<int> some_ranks = test::sanitized ? std::vector<int>{3} : std::vector<int>{2, 3, 5};

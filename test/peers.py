@@ -1,6 +1,9 @@
-"""What perf/peers/compare-all makes of its measurements: pairs within a round, spreads, marks; and how a file that was cut off goes on."""
+"""What perf/peers/compare-all makes of its measurements: pairs within a round, spreads, marks; and how a file that was cut off goes on. And
+what compare-numerics does."""
+import contextlib
 import importlib.machinery
 import importlib.util
+import io
 import json
 import pathlib
 import sys
@@ -14,9 +17,29 @@ sys.path.insert(0, str(PEERS))
 import all_report  # noqa: E402
 from cells import groups, sizes  # noqa: E402
 
-loader = importlib.machinery.SourceFileLoader("compare_all", str(PEERS / "compare-all"))
-compare_all = importlib.util.module_from_spec(importlib.util.spec_from_loader("compare_all", loader))
-loader.exec_module(compare_all)
+
+
+def program(name):
+    loader = importlib.machinery.SourceFileLoader(name.replace("-", "_"), str(PEERS / name))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    loader.exec_module(module)
+    return module
+
+
+compare_all, compare_numerics = program("compare-all"), program("compare-numerics")
+
+# A gyre-perf whose calls take 2 us, ordered ones as many times that as there are ranks; it writes what gyre-perf does.
+FAKE_SWEEP = """#!/usr/bin/env python3
+import json, os, sys
+given = dict(zip(sys.argv[2::2], sys.argv[3::2]))
+ordered = os.environ["GYRE_NUMERICS"] == "ordered"
+way = {"time_us": 2.0 * (int(given["--ranks"]) if ordered else 1), "algbw": 1, "busbw": 1, "wrong": 0, "iterations": int(given["-n"])}
+row = {"bytes": int(given["-b"]), "count": 2, "type": given["-d"], "algorithm": "tree" if ordered else given["--transport"], "redop": "sum",
+       "root": None, "out_of_place": way, "in_place": {**way, "time_us": 99}, "cycle": 0}
+with open(given["--json"], "w") as file:
+    for line in ({"gyre": "0.1.0", "collective": "all_reduce", "ranks": 2}, row, {"end": {"rows": 1}}):
+        print(json.dumps(line), file=file)
+"""
 
 
 def row(number, contender, us, size=8, hop=50, kind="float32", only_ours=False, **more):
@@ -112,8 +135,28 @@ def what_a_round_has():
     check(256 << 20, found[0].sizes[-1])
 
 
+def ordered_numerics_are_set_beside_the_default():
+    with tempfile.TemporaryDirectory() as folder:
+        fake, output = pathlib.Path(folder) / "perf" / "gyre-perf", pathlib.Path(folder) / "numerics.jsonl"
+        fake.parent.mkdir()
+        fake.write_text(FAKE_SWEEP)
+        fake.chmod(0o755)
+        sys.argv = ["compare-numerics", folder, "--rounds", "2", "--transports", "shm,tcp", "--ranks", "2,4", "--types", "f8e4m3", "--sizes", "8,4K",
+                    "--output", str(output)]
+        with contextlib.redirect_stdout(io.StringIO()) as table:
+            compare_numerics.main()
+        lines = [line.strip("|").split("|") for line in table.getvalue().splitlines()[2:]]
+        check([[f" {word} " for word in (transport, ranks, "f8e4m3", size, "2.00", f"{2.0 * ranks:.2f}", f"{ranks:.2f}",
+                                         f"{ranks:.2f}..{ranks:.2f}", transport, "tree")]
+               for transport in ("shm", "tcp") for ranks in (2, 4) for size in (8, 4096)], lines)
+        run, *rows = map(json.loads, output.read_text().splitlines())
+        check(("run", 2 * 8 * 2), (run["kind"], len(rows)))
+        check(["default", "ordered"] * 8 + ["ordered", "default"] * 8, [row["numerics"] for row in rows])
+        check({("shm", 2.0), ("tree", 4.0), ("tcp", 2.0), ("tree", 8.0)}, {(row["algorithm"], row["time_us"]) for row in rows})
+
+
 for test in (ratios_are_of_pairs, rounds_of_one_hop_count_where_there_are_any, bounds_and_wrong_results_are_no_peers,
              a_cell_is_lost_beyond_its_spread_only, the_bound_is_the_larger_one_of_the_same_hop, halves_are_compared_at_as_many_elements,
              runs_are_taken_where_the_cpus_are_as_near_as_usual, a_file_that_was_cut_off_goes_on_after_its_last_whole_round,
-             sizes_end_with_the_largest, what_a_round_has):
+             sizes_end_with_the_largest, what_a_round_has, ordered_numerics_are_set_beside_the_default):
     test()

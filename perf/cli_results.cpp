@@ -10,6 +10,7 @@ namespace gyre::perf {
 Subcommand add_compare(CLI::App& app) {
   const auto command = std::make_shared<CompareCommand>();  // shared with CLI11's options, which refer to it
   CLI::App* sub = app.add_subcommand("compare", "Compare two results of the same calls, point by point");
+  sub->alias("--compare");
   sub->add_option("before", command->before, "File of --json, or of measure: A")->required();
   sub->add_option("after", command->after, "The same: B")->required();
   const auto read = [command](const std::string& given) {

@@ -26,13 +26,19 @@ std::map<Call, std::vector<size_t>> calls_of(const Results& results) {
   return calls;
 }
 
-std::string plain_text(const json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
+std::string plain_text(const json& value) { return value.is_null() ? "none" : value.is_string() ? value.get<std::string>() : value.dump(); }
 
-// Differences of two values by name, one level down where both are objects.
+// Differences of two values by name, one level down where both are objects. An option that one does not name was not set; of all else older
+// files do not say everything.
 void list_differences(const std::string& key, const json& a, const json& b, std::vector<std::string>& out) {
   if (a == b) return;
   if (a.is_object() && b.is_object()) {
-    for (const auto& [name, value] : a.items()) list_differences(fmt::format("{}.{}", key, name), value, b.value(name, json()), out);
+    json either = a;
+    either.update(b);
+    for (const auto& [name, value] : either.items()) {
+      const bool comparable = key == "config" || (a.contains(name) && b.contains(name));
+      if (comparable) list_differences(fmt::format("{}.{}", key, name), a.value(name, json()), b.value(name, json()), out);
+    }
     return;
   }
   out.push_back(fmt::format("{}: {} and {}", key, plain_text(a), plain_text(b)));
@@ -116,10 +122,10 @@ Result<Comparison> compare(const Results& before, const Results& after) {
                                                                     : "size, type, operation and root")};
   }
   std::sort(out.pairs.begin(), out.pairs.end(), [](const Paired& a, const Paired& b) { return a.before < b.before; });
-  for (const char* key : {"gyre", "commit", "machine", "transports", "algorithm", "options"}) {
+  for (const char* key : {"gyre", "commit", "machine", "versions", "config", "transports", "algorithm", "options"}) {
     const json one = said(before, key);
     const json other = said(after, key);
-    if (!one.is_null() && !other.is_null()) list_differences(key, one, other, out.differences);  // older files do not say everything
+    if (!one.is_null() && !other.is_null()) list_differences(key, one, other, out.differences);
   }
   return out;
 }

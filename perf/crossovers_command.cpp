@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "base/file.h"
+#include "perf/about_run.h"
 #include "perf/commands.h"
 #include "perf/nccl_choices.h"
 #include "perf/profile.h"
-#include "perf/report_json.h"
 #include "topo/nccl/crossovers.h"
 #include "topo/nccl/published.h"
 
@@ -69,7 +69,7 @@ void print_pairs(const Predictions& by) {
 
 Status put_into_profile(const CrossoversCommand& command, const nccl::ModelConstants& constants, const nccl::Machine& machine,
                         const nccl::Job& job) {
-  const std::string date = about_run(command.command_line)["date"];
+  const std::string date = date_now();
   ordered_json section = GYRE_TRY(tuner_section(constants, machine, job, {command.machine, date, command.command_line}));
   return change_profile(command.profile, [&](ordered_json& profile) -> Status {
     keep_jobs(GYRE_TRY(nccl_section(profile, command.profile)), section, job.ranks / job.nodes);

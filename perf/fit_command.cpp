@@ -7,10 +7,10 @@
 #include "base/file.h"
 #include "base/processor.h"
 #include "base/version.h"
+#include "perf/about_run.h"
 #include "perf/commands.h"
 #include "perf/fit.h"
 #include "perf/profile.h"
-#include "perf/report_json.h"
 #include "topo/constants.h"
 
 namespace gyre::perf {
@@ -79,7 +79,6 @@ Status run(const FitCommand& command) {
   const auto samples = GYRE_TRY(read_samples(command.samples));
   const topo::Constants known = GYRE_TRY(topo::default_constants());
   ordered_json file = ordered_json::parse(GYRE_TRY(topo::constants_text("")));
-  const auto about = about_run(command.command_line);
   std::map<std::string, std::vector<Sample>> machines;
   for (const Sample& s : samples) machines[machine_of(s)].push_back(s);
   fmt::print("{:<18} {:>8} {:>13} {:>16}\n", "machine", "samples", "price's error", "simulator's error");
@@ -88,8 +87,8 @@ Status run(const FitCommand& command) {
     const topo::Costs costs = GYRE_TRY(fit(its, start));
     const Errors e = GYRE_TRY(errors(its, costs));
     fmt::print("{:<18} {:>8} {:>12.1f}% {:>15.1f}%\n", machine, its.size(), 100 * e.priced, 100 * e.simulated);
-    const ordered_json origin{{"machine", about["machine"]["processor"]},
-                              {"date", about["date"]},
+    const ordered_json origin{{"machine", processors_of_host().model},
+                              {"date", date_now()},
                               {"command", command.command_line},
                               {"note", fmt::format("fitted to {} samples; median error of the price {:.1f} %, of the simulator {:.1f} %",
                                                    its.size(), 100 * e.priced, 100 * e.simulated)}};

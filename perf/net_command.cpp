@@ -22,7 +22,7 @@ struct NetSession {
   NetFacts facts;
 };
 
-Result<NetSession> start_plugin(const NetCommand& command) {
+Result<NetSession> start_plugin(const NetCommand& command, const Config& config) {
   NetSession session{GYRE_TRY(NetPlugin::open(command.plugin, command.table)), nullptr, {}};
   NetPlugin& plugin = *session.plugin;
   NetInit init;
@@ -33,7 +33,7 @@ Result<NetSession> start_plugin(const NetCommand& command) {
     return Error{Code::invalid_argument, fmt::format("--device {}: net plugin {} has {}, from 0", command.device, plugin.name(), devices)};
   }
   const ncclNetProperties_v12_t device = GYRE_TRY(plugin.properties(command.device));
-  session.facts = {std::string(plugin.name()), plugin.version(), device.name != nullptr ? device.name : "", device.speed};
+  session.facts = {std::string(plugin.name()), plugin.version(), device.name != nullptr ? device.name : "", device.speed, config};
   return session;
 }
 
@@ -113,7 +113,7 @@ int net_rank(const NetCommand& command, const Config& config, const transport::R
   const std::string prefix = fmt::format("rank {}: ", rendezvous.rank);
   log::set_prefix(prefix);
   const auto told = [&](const Error& error) { return complain({error.code, prefix + error.what, error.file, error.line}); };
-  auto started = start_plugin(command);  // before there are threads: it may load UCX (transport::open_ucx_before_threads)
+  auto started = start_plugin(command, config);  // before there are threads: it may load UCX (transport::open_ucx_before_threads)
   const auto bootstrap = transport::Bootstrap::join(rendezvous);
   if (!bootstrap) return told(started ? bootstrap.error() : started.error());
   const auto wrong = run_net(command, config, **bootstrap, std::move(started));

@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "base/text.h"
-#include "perf/report_json.h"
+#include "perf/about_run.h"
 
 namespace gyre::perf {
 namespace {
@@ -67,7 +67,7 @@ std::string net_table_row(const NetCommand& command, const NetRow& row) {
 }
 
 Status write_net_json(const std::string& path, const NetCommand& command, const NetFacts& facts, const std::vector<NetRow>& rows) {
-  nlohmann::json run = about_run(command.command_line);
+  nlohmann::json run = about_run(command.command_line, facts.config);
   run["kind"] = "run";
   run["plugin"] = {{"name", facts.name}, {"table", facts.table}, {"device", facts.device}, {"speed_mbit", facts.speed_mbit}};
   std::ofstream file(path);

@@ -15,6 +15,7 @@ struct NetFacts {
   int table;
   std::string device;
   int speed_mbit;
+  Config config{};
 };
 
 struct NetRow {

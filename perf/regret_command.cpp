@@ -7,9 +7,9 @@
 #include <map>
 #include <tuple>
 
+#include "perf/about_run.h"
 #include "perf/commands.h"
 #include "perf/regret.h"
-#include "perf/report_json.h"
 
 namespace gyre::perf {
 namespace {
@@ -50,8 +50,8 @@ void print_summary(const std::vector<Regret>& all) {
   }
 }
 
-Status write(const RegretCommand& command, const std::vector<Regret>& all) {
-  nlohmann::json run = about_run(command.command_line);
+Status write(const RegretCommand& command, const Config& config, const std::vector<Regret>& all) {
+  nlohmann::json run = about_run(command.command_line, config);
   for (const Regret& r : all) {
     run["sizes"].push_back({{"collective", name(r.collective)},
                             {"ranks", r.ranks},
@@ -72,19 +72,19 @@ Status write(const RegretCommand& command, const std::vector<Regret>& all) {
   return {};
 }
 
-Status run(const RegretCommand& command) {
+Status run(const RegretCommand& command, const Config& config) {
   const auto samples = GYRE_TRY(read_samples(command.samples));
   const topo::Constants constants = GYRE_TRY(topo::constants_of(command.constants));
   const auto all = GYRE_TRY(regrets(samples, constants));
   print_rows(all);
   print_summary(all);
-  return command.json.empty() ? Status() : write(command, all);
+  return command.json.empty() ? Status() : write(command, config, all);
 }
 
 }  // namespace
 
-int regret(const RegretCommand& command, const Config&) {
-  const Status status = run(command);
+int regret(const RegretCommand& command, const Config& config) {
+  const Status status = run(command, config);
   return status ? 0 : complain(status.error());
 }
 

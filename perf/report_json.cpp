@@ -1,17 +1,12 @@
 #include "perf/report_json.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <sys/utsname.h>
 
 #include <cerrno>
 #include <fstream>
 
-#include "base/processor.h"
 #include "base/text.h"
-#include "base/version.h"
-#include "kernels/reduce_host.h"
-#include "perf/commit.h"
+#include "perf/about_run.h"
 #include "perf/nccl_tests_environment.h"
 
 namespace gyre::perf {
@@ -61,20 +56,8 @@ nlohmann::json to_json(const SweepOptions& o) {
 
 }  // namespace
 
-nlohmann::json about_run(const std::string& command) {
-  utsname system{};
-  uname(&system);
-  const Processors processors = processors_of_host();
-  return {{"gyre", version},
-          {"commit", commit},
-          {"command", command},
-          {"date", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
-          {"machine",
-           {{"processor", processors.model}, {"processors", processors.count}, {"kernel", system.release}, {"isa", kernels::isa()}}}};
-}
-
 Result<JsonLines> JsonLines::open(const std::string& path, const RunFacts& facts, const SweepOptions& options) {
-  nlohmann::json head = about_run(facts.command);
+  nlohmann::json head = about_run(facts.command, facts.config);
   head["collective"] = options.benchmark->name;
   head["ranks"] = facts.ranks;
   head["transports"] = facts.transports;

@@ -1,6 +1,6 @@
-// A sweep's output for programs: a JSON object per line. The first says what holds for all rows, so that they can be had again: gyre's
-// version and commit, the command, the date, the machine, ranks and options. Then a line for each row as soon as it is there, so that a
-// sweep that is cut off leaves what it had; the last has the key "end". results.h reads such files.
+// A sweep's output for programs: a JSON object per line. The first says what holds for all rows, so that they can be had again: all that
+// about_run.h has, ranks and options. Then a line for each row as soon as it is there, so that a sweep that is cut off leaves what it had;
+// the last has the key "end". results.h reads such files.
 #pragma once
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -14,9 +14,6 @@
 
 namespace gyre::perf {
 
-/// gyre's version and commit, the command, the date, the machine.
-nlohmann::json about_run(const std::string& command);
-
 /// What holds for all rows.
 struct RunFacts {
   std::string command;
@@ -24,6 +21,7 @@ struct RunFacts {
   std::vector<std::string> transports;  ///< to each rank
   std::string algorithm;                ///< that was asked for: a name, or auto
   Groups groups{};                      ///< where ranks are split; the rows are of the first rank's
+  Config config{};
 };
 
 /// How a sweep ended.

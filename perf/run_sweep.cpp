@@ -59,8 +59,8 @@ struct Shown {
     const bool predicts = command.sweep.benchmark->collective.has_value();
     report.head(about(communicator, command, groups), {predicts, command.sweep.timing.percentiles, command.timestamps});
     if (command.json.empty()) return {};
-    const RunFacts facts{command.command_line, communicator.size(), communicator.transports(), predicts ? *config.algorithm : "batch",
-                         groups};
+    const RunFacts facts{
+        command.command_line, communicator.size(), communicator.transports(), predicts ? *config.algorithm : "batch", groups, config};
     json.emplace(GYRE_TRY(JsonLines::open(command.json, facts, command.sweep)));
     return {};
   }

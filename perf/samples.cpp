@@ -7,8 +7,8 @@
 #include <cstring>
 #include <fstream>
 
+#include "perf/about_run.h"
 #include "perf/benchmark.h"
-#include "perf/report_json.h"
 
 namespace gyre::perf {
 
@@ -53,9 +53,9 @@ std::string senseless(const nlohmann::json& line) {
 
 }  // namespace
 
-Status append_samples(const std::string& path, const std::string& command, const std::vector<Sample>& samples) {
+Status append_samples(const std::string& path, const std::string& command, const Config& config, const std::vector<Sample>& samples) {
   std::ofstream file(path, std::ios::app);
-  file << about_run(command).dump() << '\n';
+  file << about_run(command, config).dump() << '\n';
   for (const Sample& s : samples) {
     file << nlohmann::json{{"collective", name(s.collective)},
                            {"ranks", s.ranks},

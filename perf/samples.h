@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/config.h"
 #include "base/result.h"
 #include "base/types.h"
 
@@ -24,8 +25,8 @@ struct Sample {
   size_t block_bytes() const;  ///< of a block (schedule/layout.h)
 };
 
-/// Adds them to a file; `command` is kept beside them. Error: the file can't be written.
-Status append_samples(const std::string& path, const std::string& command, const std::vector<Sample>&);
+/// Adds them to a file; `command` and the options that are set are kept beside them. Error: the file can't be written.
+Status append_samples(const std::string& path, const std::string& command, const Config&, const std::vector<Sample>&);
 /// Error: a file that can't be read, or a line in it that is no sample, by number.
 Result<std::vector<Sample>> read_samples(const std::vector<std::string>& paths);
 

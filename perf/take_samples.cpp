@@ -104,7 +104,7 @@ Status rank_main(const MeasureCommand& command, int shared, const Config& config
   communicator->only_by_messages();  // what is fitted is what they cost
   std::vector<Sample> samples;
   GYRE_TRY(take(*communicator, command, shared, samples));
-  if (communicator->rank() == 0) GYRE_TRY(append_samples(command.file, command.command_line, samples));
+  if (communicator->rank() == 0) GYRE_TRY(append_samples(command.file, command.command_line, config, samples));
   return communicator->bootstrap().barrier();
 }
 

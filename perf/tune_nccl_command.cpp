@@ -7,12 +7,12 @@
 
 #include "base/processor.h"
 #include "base/version.h"
+#include "perf/about_run.h"
 #include "perf/commands.h"
 #include "perf/nccl_beside.h"
 #include "perf/nccl_forced.h"
 #include "perf/nccl_trial.h"
 #include "perf/profile.h"
-#include "perf/report_json.h"
 #include "topo/nccl/model.h"
 
 namespace gyre::perf {
@@ -128,7 +128,7 @@ ordered_json medians_of(const std::vector<SizeChoice>& sizes) {
 Status put_into_profile(const TuneNcclCommand& command, Collective collective, const std::vector<SizeChoice>& sizes,
                         const ordered_json& choices, const NcclTimes& times) {
   const std::string machine = times.device.empty() ? processors_of_host().model : times.device;
-  const std::string date = about_run("")["date"];
+  const std::string date = date_now();
   const ordered_json how{{"machine", machine},     {"nccl", times.version},           {"gyre", version},
                          {"date", date},           {"command", command.command_line}, {"rounds", times.rounds},
                          {"us", medians_of(sizes)}};

@@ -92,6 +92,14 @@ void open_ucx_before_threads([[maybe_unused]] const Config& config) {
 #endif
 }
 
+std::string ucx_version() {
+#ifdef GYRE_HAVE_UCX
+  return ucx::version();
+#else
+  return "";
+#endif
+}
+
 size_t most_connection_bytes(const Slots& slots) {
   return std::max({shm_connection_bytes(slots), tcp_connection_bytes(slots), PostedFifo::footprint(slots)});  // loopback is shm's rings
 }

@@ -209,6 +209,8 @@ std::string why_not(std::string_view backend, std::string_view only);
 /// overwrites the beginnings of libc's mmap, munmap and their like, and a thread that runs those at this moment crashes. Who needs UCX
 /// hears later why it could not be opened.
 void open_ucx_before_threads(const Config&);
+/// Of the UCX that this process has opened; empty: none.
+std::string ucx_version();
 /// What one end of a connection takes of memory for its slots, whatever the transport; where both ends share it, all of it. Not counted is
 /// what the kernel and UCX have for themselves.
 size_t most_connection_bytes(const Slots&);

@@ -132,6 +132,12 @@ Status load_ucx() {
   return loaded;
 }
 
+std::string version() {
+  unsigned major = 0, minor = 0, release = 0;
+  ucp_get_version(&major, &minor, &release);
+  return major == 0 ? "" : fmt::format("{}.{}.{}", major, minor, release);
+}
+
 Status load_ucx_devices() {
   static const Status loaded = load_device_functions();
   return loaded;

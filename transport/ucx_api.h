@@ -3,6 +3,8 @@
 // pass each call on to the library that was opened. Before load_ucx(), or where it failed, they return UCS_ERR_UNSUPPORTED, null or
 // nothing.
 #pragma once
+#include <string>
+
 #include "base/result.h"
 
 namespace gyre::transport::ucx {
@@ -12,6 +14,9 @@ inline constexpr unsigned oldest_major = 1, oldest_minor = 13;
 
 /// Opens UCX, once in a process; an error says why there is none. For any thread, before any function of UCX.
 Status load_ucx();
+
+/// "1.13.1"; empty: not opened.
+std::string version();
 
 /// Also what networks are asked for (uct_*). An error where the UCX found is not of the version whose headers gyre was compiled with,
 /// since it would write structs of another size.

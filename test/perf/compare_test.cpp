@@ -83,6 +83,24 @@ TEST_CASE("what may differ is listed") {
   CHECK(c->differences == std::vector<std::string>{"algorithm: ring and auto", "options.unalign: 0 and 3"});
 }
 
+TEST_CASE("an option that was set for one alone is listed, what an older file does not say is not") {
+  const std::string row = sweep_row(8, 1);
+  const std::string older = R"("machine":{"kernel":"6.1"})";
+  const auto a =
+      R"("machine":{"kernel":"6.1","host":"a"},"versions":{"libc":"2.36","ucx":null},"config":{"GYRE_SLOTS":4,"GYRE_WAIT":"spin"})";
+  const auto b =
+      R"("machine":{"kernel":"6.2","host":"b"},"versions":{"libc":"2.36","ucx":"1.13.1"},"config":{"GYRE_ATTACH":0,"GYRE_SLOTS":8})";
+  const auto c = compared(sweep_head(a) + row, sweep_head(b) + row);
+  REQUIRE(c);
+  CHECK(c->differences == std::vector<std::string>{"machine.host: a and b", "machine.kernel: 6.1 and 6.2", "versions.ucx: none and 1.13.1",
+                                                   "config.GYRE_ATTACH: none and 0", "config.GYRE_SLOTS: 4 and 8",
+                                                   "config.GYRE_WAIT: spin and none"});
+  for (const bool first : {true, false}) {
+    const std::string said = sweep_head(a) + row, unsaid = sweep_head(older) + row;
+    CHECK(compared(first ? said : unsaid, first ? unsaid : said)->differences.empty());
+  }
+}
+
 TEST_CASE("where buffers lie is a setting, of which older files do not speak because it was one") {
   const auto differences = [row = sweep_row(8, 1)](const std::string& a, const std::string& b) {
     return compared(sweep_head(a) + row, sweep_head(b) + row)->differences;

@@ -108,8 +108,8 @@ TEST_CASE("samples are read as they were written, and a line that is none is nam
   const std::vector<Sample> written{{2, "shm", 2, "ring", {}, 8, {1.5, 2.5}},
                                     {12, "ucx", 2, "bucket", {4, 3}, 1024, {7}},
                                     {3, "tcp", 2, "tree", {}, 96, {7}, Collective::all_gather}};
-  REQUIRE(append_samples(path, "gyre-perf measure", written));
-  REQUIRE(append_samples(path, "gyre-perf measure", {}));
+  REQUIRE(append_samples(path, "gyre-perf measure", {}, written));
+  REQUIRE(append_samples(path, "gyre-perf measure", {}, {}));
   const auto read = read_samples({path});
   REQUIRE(read);
   REQUIRE(read->size() == 3);

@@ -37,7 +37,8 @@ using Words = std::vector<std::string>;
 std::vector<nlohmann::json> written(const SweepOptions& options, const std::vector<Row>& rows, const Groups& groups = {}) {
   const std::string path = fmt::format("/tmp/gyre-report-test-{}.json", getpid());
   Totals totals;
-  auto json = JsonLines::open(path, {"gyre-perf reduce", 4, {"", "shm", "shm", "shm"}, "auto", groups}, options);
+  const auto config = Config::from({"GYRE_SLOTS=4", "GYRE_WAIT=yield"});
+  auto json = JsonLines::open(path, {"gyre-perf reduce", 4, {"", "shm", "shm", "shm"}, "auto", groups, *config}, options);
   REQUIRE(json);
   for (const Row& row : rows) {
     totals.add(row);
@@ -118,7 +119,10 @@ TEST_CASE("JSON lines begin with what holds for all, and end with what it came t
   const nlohmann::json& head = lines.front();
   CHECK((head["collective"] == "reduce" && head["ranks"] == 4 && head["algorithm"] == "auto" && head["transports"][1] == "shm"));
   CHECK(head["options"]["calls_per_iteration"] == 3);
-  for (const char* key : {"gyre", "commit", "command", "date", "machine"}) CHECK_FALSE(head[key].empty());
+  for (const char* key : {"gyre", "commit", "command", "date"}) CHECK_FALSE(head[key].empty());
+  for (const char* key : {"host", "machine", "processor", "processors", "kernel", "isa"}) CHECK_FALSE(head["machine"][key].empty());
+  for (const char* key : {"compiler", "libc", "ucx"}) CHECK(head["versions"].contains(key));
+  CHECK(head["config"].dump() == R"({"GYRE_SLOTS":4,"GYRE_WAIT":"yield"})");
   const nlohmann::json& end = lines.back()["end"];
   CHECK((end["rows"] == 2 && end["wrong"] == 14 && end["ended_by"] == "time limit" && end["seconds"] == 1.5));
   CHECK(std::abs(end["average_busbw"].get<double>() - (0.49 + 0.46) / 2) < 1e-12);

@@ -68,6 +68,14 @@ def a_result_is_compared_with_itself_and_with_a_slower_one():
             check(re.search(rf"^# {name}: {path}: gyre \S+ \(\w+[^)]*\), .+ processors, kernel .+Z$", worse.out, re.M), f"no origin\n{worse.story()}")
 
 
+def comparing_is_also_a_flag():
+    with Folder() as folder:
+        one, other = folder.sweep("one.json"), folder.sweep("other.json")
+        check(run("--compare", one, other).passed().out == run("compare", one, other).passed().out, "another answer")
+        run("--compare", one, folder.slower("slow.json", one, 2), "--fail-below", "0.9").failed()
+        run("--compare", one).complains("after")
+
+
 def only_an_option_makes_a_slower_result_fail():
     with Folder() as folder:
         fast = folder.sweep("fast.json")
@@ -107,6 +115,7 @@ def what_may_differ_is_said():
         other = folder.sweep("other.json", "-b", "2K", "-e", "16K", "-u", 3, "--algorithm", "ring", env={"GYRE_TRANSPORT": "shm"})
         done = run("compare", one, other).passed()
         check("# A and B differ in algorithm: auto and ring" in done.out and "# A and B differ in options.unalign: 0 and 3" in done.out, done.story())
+        check("# A and B differ in config.GYRE_TRANSPORT: none and shm" in done.out, done.story())
         check("# only in A: 2 points, only in B: 2" in done.out and len(ratios(done)) == 6, done.story())
 
 
@@ -181,7 +190,7 @@ def documents_of_before_are_read():
         drawn(folder.path("document.json"), "-o", folder.path("a.svg"))
 
 
-subjects([a_result_is_compared_with_itself_and_with_a_slower_one, only_an_option_makes_a_slower_result_fail,
+subjects([a_result_is_compared_with_itself_and_with_a_slower_one, comparing_is_also_a_flag, only_an_option_makes_a_slower_result_fail,
           what_cannot_be_compared_is_refused, what_may_differ_is_said, samples_are_compared_by_algorithm, a_sweep_is_drawn,
           samples_are_drawn_with_the_choice, pages_need_nothing_from_elsewhere, what_cannot_be_drawn_is_refused,
           documents_of_before_are_read])

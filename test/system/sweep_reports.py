@@ -1,13 +1,14 @@
 """How a sweep goes and what it reports: iterations, percentiles, JSON lines, limits of time and memory, groups of ranks."""
 import json
 import os
+import platform
 import re
 import signal
 import tempfile
 
 from killing import in_mid_sweep
 from sweeping import Lines, QUICK, with_json
-from system import (COLLECTIVES, NEVER_IN_PLACE, REDUCING, ROOTED, await_that, bus_factor, check, free_port, right_rows, run, signal_process, start,
+from system import (COLLECTIVES, NEVER_IN_PLACE, REDUCING, ROOTED, await_that, built_in, bus_factor, check, free_port, right_rows, run, signal_process, start,
                     start_rank, subjects, transports, within)
 
 
@@ -27,6 +28,9 @@ def json_has_every_row():
     head = written.head
     check(head["ranks"] == 3 and head["collective"] == "all_reduce" and "--json" in head["command"] and head["algorithm"] == "auto", f"{head}")
     check(head["machine"]["processors"] > 0 and head["gyre"] and head["commit"] and head["date"].endswith("Z"), f"{head}")
+    machine, versions = head["machine"], head["versions"]
+    check((machine["host"], machine["machine"], machine["kernel"]) == (os.uname().nodename, os.uname().machine, os.uname().release), f"{head}")
+    check(re.fullmatch(r"(g\+\+|clang) \d+\.\d+\.\d+", versions["compiler"]) and versions["libc"] == " ".join(platform.libc_ver()), f"{head}")
     for result in written.rows:
         for way in (result["out_of_place"], result["in_place"]):
             check(way["wrong"] == 0, f"wrong: {result}")
@@ -37,6 +41,15 @@ def json_has_every_row():
     check(f"Avg bus bandwidth    : {mean:.4f}" in done.out, f"the mean of busbw is {mean}\n{done.story()}")
     check(abs(written.end["average_busbw"] - mean) <= 1e-9 * mean and written.end["wrong"] == 0 and written.end["ended_by"] == "last row",
           f"{written.end}")
+
+
+def json_says_what_was_set_and_which_ucx_was_opened():
+    _, written = with_json("all_reduce", "-e", "8", "--transport", "shm", *QUICK, env={"GYRE_SLOTS": "4", "GYRE_WAIT": "yield"})
+    check(written.head["config"] == {"GYRE_SLOTS": 4, "GYRE_TRANSPORT": "shm", "GYRE_WAIT": "yield"}, f"{written.head}")
+    check(written.head["versions"]["ucx"] is None, f"UCX without a reason: {written.head}")
+    if built_in("ucx"):
+        _, written = with_json("all_reduce", "-e", "8", "--transport", "ucx", *QUICK)
+        check(re.fullmatch(r"1\.\d+\.\d+", written.head["versions"]["ucx"]), f"{written.head}")
 
 
 def json_of_every_collective():
@@ -247,7 +260,7 @@ def times_of_day_and_memory():
     check(re.search(r"^# Peak memory            : [1-9][\d.]* MiB, rank [01]$", done.out, re.M), done.story())
 
 
-subjects([json_of_every_collective, iterations_and_warmup, json_has_every_row, json_has_null_for_what_was_not_checked,
+subjects([json_of_every_collective, iterations_and_warmup, json_has_every_row, json_says_what_was_set_and_which_ucx_was_opened, json_has_null_for_what_was_not_checked,
           json_by_the_name_that_nccl_tests_has, json_is_written_by_rank_0_alone, bandwidth_that_is_wanted, percentiles_of_iterations,
           many_iterations_need_no_more_memory, ways_of_blocking_and_averaging, several_calls_an_iteration, cycles, cycles_without_end,
           sizes_that_do_not_fit_are_left_out, time_limit, timeout_of_a_row, timeout_of_a_row_names_who_is_waited_for, groups_of_ranks,

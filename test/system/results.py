@@ -2,10 +2,11 @@
 import json
 import os
 import re
+import sys
 import tempfile
 import xml.etree.ElementTree
 
-from system import check, run, subjects
+from system import Process, check, perf, run, subjects
 
 QUICK = ["-n", "2", "-w", "1"]
 
@@ -190,7 +191,17 @@ def documents_of_before_are_read():
         drawn(folder.path("document.json"), "-o", folder.path("a.svg"))
 
 
+def compare_numerics_reads_them():
+    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../perf/peers/compare-numerics")
+    with Folder() as folder:
+        command = [sys.executable, "-B", script, os.path.dirname(os.path.dirname(perf())), "--rounds", "1", "--transports", "shm,tcp", "--ranks", "2",
+                   "--types", "f8e4m3", "--sizes", "8", "--output", folder.path("numerics.jsonl")]
+        done = Process(command).wait().passed()
+        for transport in ("shm", "tcp"):
+            check(re.search(rf"^\| {transport} \| 2 \| f8e4m3 \| 8 (\| \d+\.\d\d ){{3}}\| .* \| one_shot \|$", done.out, re.M), done.story())
+
+
 subjects([a_result_is_compared_with_itself_and_with_a_slower_one, comparing_is_also_a_flag, only_an_option_makes_a_slower_result_fail,
           what_cannot_be_compared_is_refused, what_may_differ_is_said, samples_are_compared_by_algorithm, a_sweep_is_drawn,
           samples_are_drawn_with_the_choice, pages_need_nothing_from_elsewhere, what_cannot_be_drawn_is_refused,
-          documents_of_before_are_read])
+          documents_of_before_are_read, compare_numerics_reads_them])

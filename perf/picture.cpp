@@ -31,7 +31,7 @@ struct Value {
   double of(size_t bytes, double us) const { return bandwidth ? factor * static_cast<double>(bytes) / us / 1e3 : us; }
 };
 
-// The least and the most that is drawn, with some room.
+// The least and the most that is drawn, with some room. Of rounds the medians: a single one that was disturbed would make all else small.
 std::pair<double, double> range(const Section& section, const Value& value) {
   double least = INFINITY;
   double most = 0;
@@ -41,7 +41,7 @@ std::pair<double, double> range(const Section& section, const Value& value) {
     most = std::max(most, value.of(bytes, us));
   };
   for (const Series& series : section.series) {
-    for (const Mark& m : series.marks) take(m.bytes, m.least_us), take(m.bytes, m.most_us);
+    for (const Mark& m : series.marks) take(m.bytes, m.us);
   }
   for (const Chosen& c : section.chosen) {
     take(c.mark.bytes, c.mark.us);
@@ -61,6 +61,8 @@ struct Plot {
   std::pair<double, double> place(size_t bytes, double us) const {
     return {panel.x.at(static_cast<double>(bytes)), panel.y.at(value.of(bytes, us))};
   }
+
+  double within(double y) const { return std::clamp(y, panel.box.y, panel.box.y + panel.box.height); }
 
   // Neighbouring sizes of the file are joined.
   std::string lines(const Series& series, const Look& look) const {
@@ -83,7 +85,7 @@ struct Plot {
       if (m.bytes == 0) continue;
       const auto [x, y] = place(m.bytes, m.us);
       if (m.most_us > m.least_us) {
-        out += svg::line(x, place(m.bytes, m.least_us).second, x, place(m.bytes, m.most_us).second,
+        out += svg::line(x, within(place(m.bytes, m.least_us).second), x, within(place(m.bytes, m.most_us).second),
                          fmt::format(" stroke=\"{}\" stroke-width=\"1\" stroke-opacity=\"0.6\"", look.colour));
       }
       const double bandwidth = Value{true, section.bus_factor > 0 ? section.bus_factor : 1}.of(m.bytes, m.us);

@@ -147,17 +147,29 @@ void describe(Section& section, bool spreads) {
   for (const std::string& sentence : {regret_sentence(section), prediction_sentence(section)}) {
     if (!sentence.empty()) section.sentences.push_back(sentence);
   }
-  if (spreads) section.sentences.emplace_back("Lines join medians; a thin bar reaches from the fastest to the slowest of the rounds.");
+  if (section.chosen_apart)
+    section.sentences.emplace_back("What gyre chooses was measured by itself, before or after the lines, of one algorithm each.");
+  if (spreads)
+    section.sentences.emplace_back(
+        "Lines join medians; a thin bar reaches from the fastest to the slowest of the rounds, or to the frame.");
   if (const auto sizes = section.sizes(); !sizes.empty() && sizes.front() == 0)
     section.sentences.emplace_back("0 bytes have no place on a logarithmic axis.");
 }
 
+// That the ranks shared: samples say it, and sweeps inside a host.
+std::optional<int> processors_of(const SectionPart& part) {
+  if (part.apart.empty()) return std::nullopt;
+  if (part.from->samples) return part.apart.front()->processors;
+  const nlohmann::json processors = part.from->about.value("/machine/processors"_json_pointer, nlohmann::json());
+  return part.apart.front()->transport == "shm" && processors.is_number_integer() ? std::optional<int>(processors) : std::nullopt;
+}
+
 std::string title_of(const SweepKind& kind, const std::vector<SectionPart>& parts) {
   const auto& [benchmark, ranks, transport, type, redop, root] = kind;
-  std::string shared;  // of samples it is known
+  std::string shared;
   for (const SectionPart& part : parts) {
-    const int processors = part.apart.empty() ? ranks : part.apart.front()->processors;
-    if (part.from->samples && processors < ranks) shared = fmt::format(" on {} processors", processors);
+    const int processors = processors_of(part).value_or(ranks);
+    if (processors < ranks) shared = fmt::format(" on {} processors", processors);
   }
   std::string title(benchmark->title);
   title.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(title.front())));

@@ -103,6 +103,24 @@ TEST_CASE("marks stay within their panels") {
   }
 }
 
+TEST_CASE("a round that was disturbed leaves the frame, and no mark changes its place") {
+  Section s = section();
+  const std::string calm = picture_of(s, false);
+  s.series[3].marks[4].most_us *= 1e5;
+  s.series[3].marks[5].least_us /= 1e5;
+  const std::string disturbed = picture_of(s, false);
+  static const std::regex bar("<line [^>]*y1=\"([0-9.-]+)\"[^>]*y2=\"([0-9.-]+)\"[^>]*stroke-opacity");
+  size_t at_frame = 0;
+  for (std::sregex_iterator at(disturbed.begin(), disturbed.end(), bar), end; at != end; ++at) {
+    for (const double y : {std::stod((*at)[1]), std::stod((*at)[2])}) {
+      CHECK((y >= 34 && y <= 34 + 380));
+      at_frame += y == 34 || y == 34 + 380 ? 1 : 0;
+    }
+  }
+  CHECK(at_frame == 2 * 2);
+  CHECK(std::regex_replace(calm, bar, "") == std::regex_replace(disturbed, bar, ""));
+}
+
 TEST_CASE("no two families look the same") {
   std::set<std::pair<std::string_view, int>> looks;
   std::set<std::string_view> colours;

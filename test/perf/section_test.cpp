@@ -43,7 +43,9 @@ TEST_CASE("a sweep has a series for each algorithm that ran, and what ran is wha
   const auto sections = drawn({sweep_head() + sweep_row(8, 2, "one_shot") + sweep_row(16, 3, "ring") + sweep_row(32, 4, "one_shot")});
   REQUIRE(sections.size() == 1);
   const Section& section = sections[0];
-  CHECK(section.title == "All-reduce of float, sum: 4 ranks over shm");
+  CHECK(section.title == "All-reduce of float, sum: 4 ranks on 2 processors over shm");
+  const auto elsewhere = drawn({sweep_head(R"("machine":{"processors":4})") + sweep_row(8, 2)});
+  CHECK(elsewhere[0].title == "All-reduce of float, sum: 4 ranks over shm");
   CHECK(section.bus_factor == 1.5);
   CHECK(labels(section) == Labels{"one_shot", "ring"});
   // 8 and 32 are no neighbours: the line between them would pass over what ran at 16.
@@ -60,6 +62,7 @@ TEST_CASE("beside sweeps of one algorithm each the choice stands apart") {
   REQUIRE(sections.size() == 1);
   REQUIRE(sections[0].series.size() == 2);
   CHECK((sections[0].chosen.size() == 1 && sections[0].chosen_apart && sections[0].chosen[0].algorithm == "ring"));
+  CHECK(says(sections[0], "What gyre chooses was measured by itself"));
   for (const size_t i : {size_t{0}, size_t{1}}) {
     const std::string& label = sections[0].series[i].label;
     CHECK((label.starts_with("tree (") && label.ends_with(i == 0 ? "file1)" : "file2)")));

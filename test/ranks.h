@@ -17,19 +17,20 @@ using Words = std::vector<std::string>;
 using RankConfig = std::function<Config(Rank)>;
 using RankBody = std::function<std::string(engine::Communicator&)>;
 
+/// What a rank says of itself.
+inline std::string run_rank(const transport::Door& door, Rank rank, int size, const RankConfig& config, const RankBody& body) {
+  transport::Rendezvous rendezvous = door.rendezvous(rank, size);
+  rendezvous.job = 1;
+  auto communicator = engine::Communicator::create(rendezvous, config(rank));
+  return communicator ? body(**communicator) : "create: " + communicator.error().what;
+}
 /// Runs `body` on each rank. A rank whose communicator can't be made says "create: " and why.
 inline Words run_ranks(int size, const RankConfig& config, const RankBody& body) {
   const transport::Door door = *transport::open_door();
   Words words(static_cast<size_t>(size));
   std::vector<std::thread> threads;
-  for (Rank rank = 0; rank < size; ++rank) {
-    threads.emplace_back([&, rank] {
-      transport::Rendezvous rendezvous = door.rendezvous(rank, size);
-      rendezvous.job = 1;
-      auto communicator = engine::Communicator::create(rendezvous, config(rank));
-      words[static_cast<size_t>(rank)] = communicator ? body(**communicator) : "create: " + communicator.error().what;
-    });
-  }
+  for (Rank rank = 0; rank < size; ++rank)
+    threads.emplace_back([&, rank] { words[static_cast<size_t>(rank)] = run_rank(door, rank, size, config, body); });
   for (std::thread& thread : threads) thread.join();
   return words;
 }

@@ -5,21 +5,10 @@
 #include <string>
 
 #include "engine/communicator.h"
+#include "test/engine/heap_allocator.h"
 #include "test/engine/job_memory.h"
-#include "transport/shared_heap.h"
 
 namespace gyre::test {
-
-template <class T>
-struct HeapAllocator {
-  using value_type = T;
-  HeapAllocator() = default;
-  template <class U>
-  HeapAllocator(const HeapAllocator<U>& /*other*/) {}
-  T* allocate(size_t count) { return static_cast<T*>(*transport::SharedHeap::of_process().allocate(count * sizeof(T))); }
-  void deallocate(T* memory, size_t /*count*/) { (void)transport::SharedHeap::of_process().release(memory); }
-  bool operator==(const HeapAllocator&) const { return true; }
-};
 
 /// What is wrong after the call on such a JobMemory; empty: nothing.
 template <class Memory>

@@ -14,6 +14,7 @@
 #include "perf/reference.h"
 #include "test/catch.h"
 #include "test/engine/checked_direct.h"
+#include "test/engine/heap_allocator.h"
 #include "test/ranks.h"
 #include "test/slow_builds.h"
 #include "test/text.h"
@@ -57,9 +58,7 @@ std::string direct_right(Communicator& communicator, const std::function<bool(Ra
   return wrong;
 }
 
-std::vector<std::byte, HeapAllocator<std::byte>> heap_bytes(size_t bytes) {
-  return std::vector<std::byte, HeapAllocator<std::byte>>(bytes);
-}
+test::HeapVector<std::byte> heap_bytes(size_t bytes) { return test::HeapVector<std::byte>(bytes); }
 
 /// All types and operations, on floats that are rounded.
 std::string direct_types_right(Communicator& communicator, size_t count, bool in_heap) {

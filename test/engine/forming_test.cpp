@@ -1,50 +1,27 @@
 // Communicators made of the ranks of another: split by color, and shrunk to those that live.
 #include <fmt/format.h>
 #include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <functional>
-#include <stdexcept>
 
 #include "engine/communicator.h"
 #include "test/catch.h"
 #include "test/engine/backends.h"
+#include "test/engine/members.h"
+#include "test/processes.h"
 #include "test/ranks.h"
 #include "test/text.h"
 
 using namespace gyre;
 using namespace gyre::engine;
 using gyre::test::all_configured;
-using gyre::test::configured;
 using gyre::test::contains;
 using gyre::test::error_of;
 using gyre::test::first_wrong;
+using gyre::test::members;
+using gyre::test::run_processes;
 using gyre::test::run_ranks;
 using gyre::test::Words;
-
-namespace {
-
-/// The ranks of a communicator, in its order, by their ranks in another; and what went wrong.
-std::string members(Communicator& communicator, Rank rank_before) {
-  std::vector<int32_t> all(static_cast<size_t>(communicator.size()));
-  const int32_t own = rank_before;
-  const Status gathered = communicator.run({Collective::all_gather, 1, DataType::int32, ReduceOp::sum, 0}, &own, all.data());
-  if (!gathered) return gathered.error().what;
-  std::vector<int32_t> ones(70'000, 1);
-  const Status summed = communicator.all_reduce(ones.data(), ones.data(), ones.size(), DataType::int32, ReduceOp::sum);
-  if (!summed) return summed.error().what;
-  if (ones != std::vector<int32_t>(ones.size(), communicator.size())) return "wrong sum";
-  return fmt::format("{}", fmt::join(all, " "));
-}
-
-std::string members(const Result<std::unique_ptr<Communicator>>& made, Rank rank_before) {
-  return !made ? made.error().what : *made == nullptr ? "none" : members(**made, rank_before);
-}
-
-}  // namespace
 
 TEST_CASE("a split makes a communicator for each color, in the order of keys") {
   for (const std::string& backend : test::backends()) {
@@ -138,68 +115,32 @@ namespace {
 
 /// Two processes that share two communicators. Of the second they have a sum in flight; one waits for it before it splits the first, the
 /// other after. So the first can't split while the other waits, unless that moves the sum.
-std::string splits_in_flight(const transport::Rendezvous& rendezvous, const std::string& backend) {
-  auto all = Communicator::create(rendezvous, configured({"GYRE_TRANSPORT=" + backend}));
-  if (!all) return error_of(all);
-  auto other = (*all)->split(0, 0);
+std::string splits_in_flight(Communicator& all) {
+  auto other = all.split(0, 0);
   if (!other) return error_of(other);
   std::vector<int32_t> data(4'000'000, 1);
   const auto request = (*other)->start({Collective::all_reduce, data.size(), DataType::int32, ReduceOp::sum, 0}, data.data(), data.data());
   if (!request) return error_of(request);
-  if (rendezvous.rank == 1) {
+  if (all.rank() == 1) {
     if (const Status done = (*other)->wait(*request); !done) return error_of(done);
   }
-  const auto part = (*all)->split(0, 0);
+  const auto part = all.split(0, 0);
   if (!part) return error_of(part);
   const Status done = (*other)->wait(*request);
   return !done ? error_of(done) : data == std::vector<int32_t>(data.size(), 2) ? "" : "wrong sum";
 }
 
-std::string survives(Rank rank, bool killed, const transport::Rendezvous& rendezvous, const std::string& backend) {
-  auto all = Communicator::create(rendezvous, configured({"GYRE_TRANSPORT=" + backend}));
-  if (!all) return error_of(all);
-  [[maybe_unused]] const Status together = (*all)->bootstrap().barrier();
+std::string survives(Communicator& all, bool killed) {
+  [[maybe_unused]] const Status together = all.bootstrap().barrier();
   if (killed) ::raise(SIGKILL);
-  const std::string lost = members(**all, rank);
-  return contains(lost, " is gone: ") ? members((*all)->shrink(), rank) : lost;
-}
-
-/// What ranks say that are processes.
-Words as_processes(int ranks, const std::function<std::string(const transport::Rendezvous&)>& rank_main) {
-  const transport::Door door = *transport::open_door();
-  std::vector<std::pair<pid_t, int>> children;  // process, and where it writes
-  for (Rank rank = 0; rank < ranks; ++rank) {
-    std::array<int, 2> pipe{};
-    if (::pipe(pipe.data()) != 0) throw std::runtime_error("pipe");
-    const pid_t child = ::fork();
-    if (child == 0) {
-      transport::Rendezvous rendezvous = door.rendezvous(rank, ranks);
-      rendezvous.job = 3;
-      const std::string said = rank_main(rendezvous);
-      [[maybe_unused]] const ssize_t wrote = ::write(pipe[1], said.data(), said.size());
-      ::_exit(0);
-    }
-    ::close(pipe[1]);
-    children.emplace_back(child, pipe[0]);
-  }
-  Words words;
-  for (const auto& [child, end] : children) {
-    std::string& said = words.emplace_back();
-    std::array<char, 1024> text;
-    for (ssize_t got = 1; got > 0;) {
-      got = ::read(end, text.data(), text.size());
-      if (got > 0) said.append(text.data(), static_cast<size_t>(got));
-    }
-    ::close(end);
-    ::waitpid(child, nullptr, 0);
-  }
-  return words;
+  const std::string lost = members(all, all.rank());
+  return contains(lost, " is gone: ") ? members(all.shrink(), all.rank()) : lost;
 }
 
 /// Of the ranks `killed` end at once, while the others call.
 Words survivors(int ranks, const std::vector<Rank>& killed, const std::string& backend) {
-  return as_processes(ranks, [&](const transport::Rendezvous& rendezvous) {
-    return survives(rendezvous.rank, std::find(killed.begin(), killed.end(), rendezvous.rank) != killed.end(), rendezvous, backend);
+  return run_processes(ranks, all_configured({"GYRE_TRANSPORT=" + backend}), [&](Communicator& all) {
+    return survives(all, std::find(killed.begin(), killed.end(), all.rank()) != killed.end());
   });
 }
 
@@ -209,7 +150,7 @@ TEST_CASE("a split moves what is in flight elsewhere") {
   for (const std::string& backend : test::backends()) {
     if (backend == "loopback") continue;
     INFO(backend);
-    CHECK(first_wrong(as_processes(2, [&](const auto& rendezvous) { return splits_in_flight(rendezvous, backend); })) == "");
+    CHECK(first_wrong(run_processes(2, all_configured({"GYRE_TRANSPORT=" + backend}), splits_in_flight)) == "");
   }
 }
 

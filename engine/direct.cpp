@@ -316,13 +316,17 @@ Rank Direct::awaits_only() const {
   return -1;
 }
 
+// Steps are a direct call's stages; of a bounced one each piece has those that follow its first.
 std::string Direct::where() const {
-  if (wrong_) return fmt::format("to reach rank {}'s memory", stranger_);
-  if (stage_ == Stage::show) return "for ranks to be done with earlier calls";
+  constexpr const char *show = "in step 0 (show)", *meet = "in step 1 (meet)", *leave = "in step 2 (leave)";
+  if (wrong_) return fmt::format("to reach rank {}'s memory {}", stranger_, meet);
+  if (stage_ == Stage::show) return fmt::format("for ranks to be done with earlier calls {}", show);
   const auto peers = awaited();
   if (peers.empty()) return "to go on";
-  if (stage_ == Stage::meet) return fmt::format("for rank {} to come to this call", peers[0]);
-  return fmt::format("for rank {} to be done with {}", peers[0], attached_ ? "its part" : "this rank's memory");
+  const std::string piece = bounced_ ? fmt::format("piece {} of {}", piece_ + 1, plan_->bounced->pieces) : "";
+  if (stage_ == Stage::meet) return fmt::format("for rank {} to come to {} {}", peers[0], bounced_ ? piece : "this call", meet);
+  const std::string used = bounced_ ? piece : attached_ ? "its part" : "this rank's memory";
+  return fmt::format("for rank {} to be done with {} {}", peers[0], used, leave);
 }
 
 }  // namespace gyre::engine

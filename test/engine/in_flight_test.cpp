@@ -173,6 +173,7 @@ void tells_of_the_deadline(const Words& words, const std::string& backend, const
     INFO(said);
     CHECK(contains(said, fmt::format("nothing has moved for {} s; rank 0 was in call 0, {}", limit, call)));
     CHECK(contains(said, "rank 1"));
+    CHECK((contains(said, " in step ") || contains(said, "for its last sends")));
     CHECK(contains(said, ", by " + backend));
   }
   CHECK(contains(words[1], "rank 0 gave up: "));

@@ -8,7 +8,9 @@ from system import await_that, check, processes, signal_process, start, within
 
 WAITING = (r"waiting (for|to) .* in step \d+ \(.*\) of round \d+|waiting for its last sends to rank \d+ to complete|"
            r"waiting to (send to|receive from) rank \d+, message \d+|"
-           r"waiting for (rank \d+ to come to this call|rank \d+ to be done with (this rank's memory|its part)|ranks to be done with earlier calls)")
+           r"waiting for ranks to be done with earlier calls in step 0 \(show\)|waiting to reach rank \d+'s memory in step 1 \(meet\)|"
+           r"waiting for rank \d+ to come to (this call|piece \d+ of \d+) in step 1 \(meet\)|"
+           r"waiting for rank \d+ to be done with (piece \d+ of \d+|this rank's memory|its part) in step 2 \(leave\)")
 WITHIN = within(5)  # seconds from the kill to the end of the last rank
 # One call after the other: without a check, which would also be a place to be killed in, but has no step to name.
 LARGE = ["-b", "1M", "-e", "64M", "-n", "100000", "-c", "0"]

@@ -244,6 +244,35 @@ TEST_CASE("what goes between hosts has the price of verbs where that joins them,
   CHECK(same(joined().link[topo::between], constants.machine("host_crowded")->link[topo::between]));
 }
 
+TEST_CASE("where ranks share hosts a schedule by hosts is chosen, and where they do not, none") {
+  topo::Profiles profiles;
+  const std::vector<std::string> two{"a", "a", "a", "a", "b", "b", "b", "b"}, one(8, "a"), eight{"a", "b", "c", "d", "e", "f", "g", "h"};
+  for (const char* network : {"tcp", "verbs"}) {
+    for (const uint64_t processors : {0xff, 0x3}) {  // of each host: enough for its ranks, or not
+      const auto chosen = [&](const std::vector<std::string>& hosts, size_t bytes) {
+        auto facts = on(hosts);
+        for (Facts& each : facts) each.processors = {processors}, each.backends = {"shm", network};
+        return *choose(*circumstances(configured({}), facts), {Collective::all_reduce, bytes, DataType::uint8, ReduceOp::sum, 0}, profiles);
+      };
+      const auto by_hosts = [](const Choice& choice) {
+        return choice.family == "hierarchical" || choice.family == "leaders" || choice.family == "chained_tree";
+      };
+      const Choice medium = chosen(two, 32 << 10), large = chosen(two, 4 << 20);
+      INFO(fmt::format("{}, processors {:#x}: {}, {}", network, processors, medium.family, large.family));
+      CHECK(medium.family == "hierarchical");
+      CHECK(medium.shape.grid == std::vector{4, 2});
+      if (network == std::string("tcp")) {  // over faster ones a ring crosses the link often enough
+        CHECK(by_hosts(large));
+        CHECK(large.shape.grid == std::vector{4, 2});
+      }
+      for (const size_t bytes : {32 << 10, 4 << 20}) {
+        CHECK_FALSE(by_hosts(chosen(one, bytes)));
+        CHECK_FALSE(by_hosts(chosen(eight, bytes)));
+      }
+    }
+  }
+}
+
 TEST_CASE("a file of constants from before there was a machine has those compiled in of it, which a line says") {
   const test::Folder folder;
   const std::string file = folder / "constants.json";

@@ -56,7 +56,8 @@ def two_ranks_on_each():
     with TwoHosts() as hosts:
         for order in ([0, 0, 1, 1], [0, 1, 0, 1]):
             ranks = start(hosts, order, *FLAGS, env=INFO)
-            passes(ranks)
+            large = passes(ranks)[-1].algorithm
+            check(large in ("hierarchical", "leaders", "chained_tree"), f"{large}: no schedule by hosts\n{ranks[0].story()}")
             for rank, host in enumerate(order):
                 near = [str(other) for other in range(4) if other != rank and order[other] == host]
                 far = [str(other) for other in range(4) if order[other] != host]

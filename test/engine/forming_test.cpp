@@ -23,7 +23,7 @@ using gyre::test::run_processes;
 using gyre::test::run_ranks;
 using gyre::test::Words;
 
-TEST_CASE("a split makes a communicator for each color, in the order of keys") {
+TEST_CASE("a split makes a communicator for each color, in the order of keys", "[transport]") {
   for (const std::string& backend : test::backends()) {
     INFO(backend);
     CHECK(run_ranks(5, all_configured({"GYRE_TRANSPORT=" + backend}),
@@ -146,7 +146,7 @@ Words survivors(int ranks, const std::vector<Rank>& killed, const std::string& b
 
 }  // namespace
 
-TEST_CASE("a split moves what is in flight elsewhere") {
+TEST_CASE("a split moves what is in flight elsewhere", "[processes]") {
   for (const std::string& backend : test::backends()) {
     if (backend == "loopback") continue;
     INFO(backend);
@@ -154,7 +154,7 @@ TEST_CASE("a split moves what is in flight elsewhere") {
   }
 }
 
-TEST_CASE("the living go on without killed ranks, rank 0 among them or not") {
+TEST_CASE("the living go on without killed ranks, rank 0 among them or not", "[processes]") {
   for (const std::string& backend : test::backends()) {
     if (backend == "loopback") continue;  // within a process
     INFO(backend);

@@ -82,7 +82,7 @@ std::string in_flight(Communicator& communicator, bool backwards, bool tested) {
 
 }  // namespace
 
-TEST_CASE("operations in flight end in their order, whatever is waited for first") {
+TEST_CASE("operations in flight end in their order, whatever is waited for first", "[transport]") {
   for (const std::string& backend : test::backends()) {
     for (const int ranks : {1, 2, 3}) {
       INFO(backend << ", " << ranks << " ranks");
@@ -115,7 +115,7 @@ TEST_CASE("calls that wait, and groups, take their turn behind operations in fli
         })) == "");
 }
 
-TEST_CASE("ranks may wait for several communicators' operations in different orders") {
+TEST_CASE("ranks may wait for several communicators' operations in different orders", "[transport]") {
   for (const std::string& backend : test::backends()) {
     INFO(backend);
     const transport::Door door = *transport::open_door();
@@ -280,7 +280,7 @@ TEST_CASE("of what is in flight when word of a failure comes, that has succeeded
   CHECK(first_wrong(words) == "");
 }
 
-TEST_CASE("an abort by another thread ends a call on all ranks") {
+TEST_CASE("an abort by another thread ends a call on all ranks", "[transport]") {
   for (const std::string& backend : test::backends()) {
     const auto start = Clock::now();
     const Words words = run_ranks(3, all_configured({"GYRE_TRANSPORT=" + backend}), [&](Communicator& communicator) -> std::string {

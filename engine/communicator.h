@@ -88,6 +88,7 @@ class Communicator {
 
   /// Called by all ranks, each with a color and a key: those of a color form a communicator of their own, numbered by key and, of equal
   /// keys, by rank here. A negative color: none, and null. Waits for all operations in flight. What was preferred is not handed on.
+  /// Where a rank of any color ends before those of this one have met, that is an error.
   /// `cancelled`: as in transport::Rendezvous, also in the next. `gpu`: on which this rank's buffers will be. Where all ranks of a color
   /// know theirs, messages go the ways that the links between these suggest (gpu_channels.h).
   Result<std::unique_ptr<Communicator>> split(int color, int key, const std::atomic<bool>* cancelled = nullptr,
@@ -129,8 +130,7 @@ class Communicator {
   explicit Communicator(Formed);
   static Result<std::unique_ptr<Communicator>> form(std::unique_ptr<transport::Bootstrap>, const Config&,
                                                     const std::optional<topo::GpuRow>& gpu = {});
-  Result<std::unique_ptr<Communicator>> among(const std::vector<Rank>& members, std::chrono::milliseconds limit,
-                                              const std::atomic<bool>* cancelled = nullptr,
+  Result<std::unique_ptr<Communicator>> among(const std::vector<Rank>& members, const transport::Rendezvous&,
                                               const std::optional<topo::GpuRow>& gpu = {}) const;
   std::chrono::milliseconds start_limit() const { return std::chrono::seconds(*given_.timeout); }
 

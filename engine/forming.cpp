@@ -24,6 +24,8 @@ namespace {
 // Ranks that see different ranks live wait in vain for those; longer than another can be busy asking a host that does not answer.
 constexpr std::chrono::milliseconds attempt_slack{3000};
 constexpr std::chrono::milliseconds pause{50};
+// How long word of a rank's end can take to get here.
+constexpr std::chrono::milliseconds word_time{200};
 // Ranks come from the same exchange; one whose processor somebody else has comes later, and what would be measured means nothing.
 constexpr std::chrono::microseconds trial_patience{20000};
 constexpr int64_t always_attached = 2;  // GYRE_ATTACH
@@ -101,11 +103,8 @@ Result<std::unique_ptr<Communicator>> Communicator::form(std::unique_ptr<transpo
 }
 
 // Ranks that name others would not know who is who.
-Result<std::unique_ptr<Communicator>> Communicator::among(const std::vector<Rank>& members, std::chrono::milliseconds limit,
-                                                          const std::atomic<bool>* cancelled,
+Result<std::unique_ptr<Communicator>> Communicator::among(const std::vector<Rank>& members, const transport::Rendezvous& meeting,
                                                           const std::optional<topo::GpuRow>& gpu) const {
-  transport::Rendezvous meeting = reunion_.rendezvous(members, limit);
-  meeting.cancelled = cancelled;
   auto bootstrap = GYRE_TRY(transport::Bootstrap::join(meeting));
   bootstrap->limit_gathers(bootstrap_->limit_of_gathers());
   const std::string own = fmt::format("{}", fmt::join(members, ", "));
@@ -144,7 +143,14 @@ Result<std::unique_ptr<Communicator>> Communicator::split(int color, int key, co
   std::sort(keys.begin(), keys.end());
   std::vector<Rank> members(keys.size());
   std::transform(keys.begin(), keys.end(), members.begin(), [](const auto& one) { return one.second; });
-  return while_others_move([&] { return among(members, start_limit(), cancelled, gpu); });
+  transport::Rendezvous meeting = reunion_.rendezvous(members, start_limit());
+  meeting.cancelled = cancelled;
+  meeting.of = bootstrap_.get();  // a rank that has ended since does not come
+  auto made = while_others_move([&] { return among(members, meeting, gpu); });
+  if (made) return made;
+  // Those who know that may be meeting without it already, and then what they say of this rank is not the cause.
+  if (const Error* ended = bootstrap_->wait_for_failure(word_time)) return *ended;
+  return made;
 }
 
 Result<std::unique_ptr<Communicator>> Communicator::shrink(std::span<const Rank> without, const std::atomic<bool>* cancelled) {
@@ -156,7 +162,9 @@ Result<std::unique_ptr<Communicator>> Communicator::shrink(std::span<const Rank>
     if (r < 0 || r >= size()) return Error{Code::invalid_argument, fmt::format("shrink: there is no rank {}, there are {}", r, size())};
     if (r == rank()) return Error{Code::invalid_argument, fmt::format("shrink: rank {} is to be left out, and calls", r)};
   }
-  return while_others_move([&] { return among(members, start_limit(), cancelled); });
+  transport::Rendezvous meeting = reunion_.rendezvous(members, start_limit());
+  meeting.cancelled = cancelled;
+  return while_others_move([&] { return among(members, meeting); });
 }
 
 // A rank may end while others look who lives, and be seen by some of them. They meet again then, and see the same sooner or later.
@@ -164,7 +172,10 @@ Result<std::unique_ptr<Communicator>> Communicator::shrink() {
   const auto end = std::chrono::steady_clock::now() + start_limit();
   const std::chrono::milliseconds answer = std::chrono::seconds(*given_.peer_timeout);
   for (;;) {
-    auto made = while_others_move([&] { return among(reunion_.living(answer), std::min(start_limit(), answer + attempt_slack)); });
+    auto made = while_others_move([&] {
+      const std::vector<Rank> living = reunion_.living(answer);
+      return among(living, reunion_.rendezvous(living, std::min(start_limit(), answer + attempt_slack)));
+    });
     if (made || std::chrono::steady_clock::now() >= end) return made;
     log::info("rank {}: shrinking anew: {}", rank(), made.error().what);
     std::this_thread::sleep_for(pause);

@@ -23,6 +23,8 @@ namespace gyre::transport {
 /// The most that one rank can give to all_gather().
 inline constexpr size_t max_gather_bytes = (size_t{16} << 20) - 64;
 
+class Bootstrap;
+
 /// Where and as whom to join.
 struct Rendezvous {
   Rank rank = 0;
@@ -34,6 +36,7 @@ struct Rendezvous {
   int listen_fd = -1;  ///< rank 0: a listening socket made by the launcher instead of host and port; made non-blocking, not closed
   std::chrono::milliseconds timeout{30000};
   const std::atomic<bool>* cancelled = nullptr;  ///< once it is true, which any thread may make it, join() ends soon with an error
+  const Bootstrap* of = nullptr;                 ///< the job whose ranks meet: once it has failed, join() ends soon with that
 };
 
 /// What a rank has begun with another, and waits for, in calls that only some ranks make. Messages are counted from 1, per pair and

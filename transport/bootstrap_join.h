@@ -2,6 +2,7 @@
 // silent, slow or somebody else delays the others.
 #pragma once
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,13 +24,17 @@ Result<std::vector<Joined>> gather_ranks(const Rendezvous&);
 /// Another rank: finds rank 0 at one of the addresses and waits until all have joined.
 Result<Joined> reach_root(const Rendezvous&);
 
-inline bool cancelled(const Rendezvous& rendezvous) { return rendezvous.cancelled != nullptr && rendezvous.cancelled->load(); }
-inline Error cancelled_error(const Rendezvous& rendezvous) {
-  return {Code::remote, "rank " + std::to_string(rendezvous.rank) + " gave up while ranks joined: it was told to"};
+/// Why this rank is to wait for others no longer.
+inline std::optional<Error> ended_early(const Rendezvous& rendezvous) {
+  if (rendezvous.cancelled != nullptr && rendezvous.cancelled->load())
+    return Error{Code::remote, "rank " + std::to_string(rendezvous.rank) + " gave up while ranks joined: it was told to"};
+  const Error* failure = rendezvous.of != nullptr ? rendezvous.of->failure() : nullptr;
+  return failure != nullptr ? std::optional(*failure) : std::nullopt;
 }
-/// Until when to wait at most before cancelled() is to be asked again.
+/// Until when to wait at most before ended_early() is to be asked again.
 inline std::chrono::steady_clock::time_point next_look(const Rendezvous& rendezvous, std::chrono::steady_clock::time_point until) {
-  return rendezvous.cancelled == nullptr ? until : std::min(until, std::chrono::steady_clock::now() + std::chrono::milliseconds(50));
+  const bool may_end_early = rendezvous.cancelled != nullptr || rendezvous.of != nullptr;
+  return may_end_early ? std::min(until, std::chrono::steady_clock::now() + std::chrono::milliseconds(50)) : until;
 }
 
 }  // namespace gyre::transport::bootstrap

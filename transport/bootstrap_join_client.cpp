@@ -139,7 +139,7 @@ Result<Joined> find_root(const Rendezvous& rendezvous, Clock::time_point deadlin
   attempts.reserve(candidates.size());
   for (const Address& address : candidates) attempts.emplace_back(address);
   for (;;) {
-    if (cancelled(rendezvous)) return cancelled_error(rendezvous);
+    if (auto why = ended_early(rendezvous)) return *std::move(why);
     auto until = next_look(rendezvous, deadline);
     std::vector<pollfd> fds;
     for (Attempt& attempt : attempts) {
@@ -163,7 +163,7 @@ Status wait_for_start(const Rendezvous& rendezvous, Joined& root) {
   const auto deadline = Clock::now() + rendezvous.timeout + verdict_slack;
   std::vector<Message> messages;
   while (Clock::now() < deadline) {
-    if (cancelled(rendezvous)) return cancelled_error(rendezvous);
+    if (auto why = ended_early(rendezvous)) return *std::move(why);
     pollfd readable{root.connection.fd(), POLLIN, 0};
     ::poll(&readable, 1, poll_ms(next_look(rendezvous, deadline)));
     const auto ended = root.connection.receive(messages);

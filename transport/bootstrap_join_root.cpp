@@ -87,7 +87,7 @@ Status Reception::wait_for_all() {
     const std::vector<Rank> absent = missing();
     if (absent.empty()) return {};
     if (now >= deadline) return missing_error(absent);
-    if (cancelled(rendezvous_)) return tell_all(cancelled_error(rendezvous_));
+    if (auto why = ended_early(rendezvous_)) return tell_all(*std::move(why));
     wait(next_look(rendezvous_, deadline));
   }
 }

@@ -27,6 +27,18 @@ def over_shm():
             kill_one(2, ["-b", "2M", "-e", "2M", "-n", "1000000", "-c", "0", "-r", taken], straight, 1, collective)
 
 
+def where_ranks_reach_each_others_memory():
+    """All buffers in the shared heap, which each rank has mapped; large and small ones in turn."""
+    for number, collective in enumerate([*COLLECTIVES, "all_reduce"]):
+        killed, size = ((1, "16M"), (2, "64K"))[number % 2]
+        kill_one(3, ["-b", size, "-e", size, "-n", "1000000", "-c", "0", "-R", "1", *root(collective)], transports()["shm"], killed, collective)
+
+
+def on_several_communicators():
+    for env in transports().values():
+        kill_one(3, ["-b", "2M", "-e", "2M", "-n", "1000000", "-c", "0", "--communicators", "3"], env, 1)
+
+
 def over_tcp():
     over("tcp")
 
@@ -39,4 +51,4 @@ def over_ucx_shared_memory():
     over("ucx over shared memory")
 
 
-subjects([over_shm, over_tcp, over_ucx_tcp, over_ucx_shared_memory])
+subjects([over_shm, where_ranks_reach_each_others_memory, on_several_communicators, over_tcp, over_ucx_tcp, over_ucx_shared_memory])

@@ -1,9 +1,11 @@
 """Two hosts: network namespaces joined by a veth pair. What crosses the link, and what happens when it breaks."""
 import re
+import signal
 import subprocess
 import time
 
 from hosts import TwoHosts, ip
+from killing import WAITING, WITHIN
 from system import Process, Skipped, await_that, built_in, check, needs, perf, right_rows, rows, subjects
 
 MiB = 1 << 20
@@ -106,6 +108,22 @@ def nothing_crosses_for_ranks_on_one_host():
         check(max(sent) < 64 << 10, f"{sent} bytes crossed the link, and both ranks are on one host")
 
 
+def a_rank_that_is_killed():
+    with TwoHosts() as hosts:
+        for killed in (1, 2):
+            ranks = start(hosts, [0, 0, 1, 1], "-b", "1M", "-e", "1M", "-n", "1000000", "-c", "0")
+            await_that(lambda at=ranks: "(elements)" in at[0].out, lambda at=ranks: f"no sweep began\n{stories(at)}")
+            time.sleep(0.2)
+            ranks[killed].send(signal.SIGKILL)
+            begun = time.monotonic()
+            living = [rank for rank in ranks if rank is not ranks[killed]]
+            await_that(lambda at=living: all(rank.code is not None for rank in at), lambda at=ranks: f"ranks do not end\n{stories(at)}", 15)
+            check(time.monotonic() - begun < WITHIN, f"took {time.monotonic() - begun:.1f} s\n{stories(ranks)}")
+            for rank in living:
+                check(re.search(rf"rank {killed} \(host \S+, pid {ranks[killed].pid}\) is gone.*({WAITING})", rank.failed().err),
+                      f"a rank does not name rank {killed}, or not what it waited for\n{stories(ranks)}")
+
+
 def a_link_that_is_cut():
     with TwoHosts() as hosts:
         ranks = start(hosts, [0, 0, 1, 1], "-b", "1K", "-e", "64M", "-f", "2", "-n", "100")
@@ -178,5 +196,5 @@ def the_same_hostid_where_memory_is_not_shared():
 
 
 subjects([a_rank_on_each, ucx_where_both_ranks_ask_for_it, two_ranks_on_each, a_port_that_a_rank_has_asked_itself, what_crosses_the_link,
-          nothing_crosses_for_ranks_on_one_host, a_link_that_is_cut, a_link_that_is_cut_for_a_second, shm_between_hosts, the_same_hostid_on_both,
+          nothing_crosses_for_ranks_on_one_host, a_rank_that_is_killed, a_link_that_is_cut, a_link_that_is_cut_for_a_second, shm_between_hosts, the_same_hostid_on_both,
           different_hostids_on_one_host, the_same_hostid_where_memory_is_not_shared])

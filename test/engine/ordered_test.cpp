@@ -233,6 +233,11 @@ std::string run(const Way& way) {
   return test::first_wrong(run_ranks(way.ranks, config, [](Communicator& c) { return as_reference(c, 130); }));
 }
 
+bool reaches_hosts() {
+  const auto backends = test::backends();
+  return std::any_of(backends.begin(), backends.end(), [](const std::string& backend) { return backend == "tcp" || backend == "ucx"; });
+}
+
 }  // namespace
 
 TEST_CASE("a communicator's reductions are ordered whatever its options, for every type and operation", "[ordered]") {
@@ -254,14 +259,33 @@ TEST_CASE("a communicator's reductions are ordered whatever its options, for eve
 }
 
 TEST_CASE("a communicator's reductions are ordered wherever its ranks are placed", "[ordered][transport]") {
-  const auto backends = test::backends();
-  const auto reaches = [](const std::string& backend) { return backend == "tcp" || backend == "ucx"; };
-  if (std::none_of(backends.begin(), backends.end(), reaches)) return;  // nothing reaches another host
+  if (!reaches_hosts()) return;
   const std::vector<Way> ways{{{}, 2, 1}, {{}, 4, 2}, {{}, 3, 2}, {{"GYRE_ALGORITHM=hierarchical"}, 4, 2}};
   for (const Way& way : ways) {
     INFO(way.ranks << " ranks, " << way.per_host << " a host, " << (way.settings.empty() ? "" : way.settings.front()));
     CHECK(run(way) == "");
   }
+}
+
+TEST_CASE("reductions of a part of a job are in the order of its own ranks", "[ordered]") {
+  const auto config = all_configured({"GYRE_NUMERICS=ordered", "GYRE_TRANSPORT=loopback"});
+  CHECK(test::first_wrong(run_ranks(6, config, [](Communicator& all) -> std::string {
+          const auto turned = all.split(0, -all.rank());
+          if (!turned) return test::error_of(turned);
+          const auto part = (*turned)->split(all.rank() % 2, all.rank() * 5 % 6);
+          if (!part) return test::error_of(part);
+          const std::string wrong = as_reference(**turned, 33);
+          return wrong.empty() ? as_reference(**part, 33) : wrong;
+        })) == "");
+}
+
+TEST_CASE("reductions of a part whose ranks lie on hosts in turn are in their order", "[ordered][transport]") {
+  if (!reaches_hosts()) return;
+  const auto config = [](Rank rank) { return test::configured({"GYRE_NUMERICS=ordered", fmt::format("GYRE_HOSTID=host{}", rank / 2)}); };
+  CHECK(test::first_wrong(run_ranks(4, config, [](Communicator& all) -> std::string {
+          const auto part = all.split(0, std::array{0, 2, 3, 1}[static_cast<size_t>(all.rank())]);
+          return part ? as_reference(**part, 130) : test::error_of(part);
+        })) == "");
 }
 
 TEST_CASE("an algorithm that can't keep the order is replaced, and said why; integers, max and min it may reduce", "[ordered]") {

@@ -3,6 +3,7 @@
 
 #include "engine/communicator.h"
 #include "test/catch.h"
+#include "test/engine/backends.h"
 #include "test/kernels/patterns.h"
 #include "test/ranks.h"
 #include "test/text.h"
@@ -53,10 +54,10 @@ std::string checked(Communicator& communicator, Collective collective, DataType 
   return {};
 }
 
-std::string everything_right(Communicator& communicator) {
+std::string everything_right(Communicator& communicator, std::initializer_list<size_t> sizes) {
   for (const DataType type : all_data_types()) {
     for (const Collective collective : {Collective::all_reduce, Collective::reduce_scatter, Collective::reduce}) {
-      for (const size_t count : {size_t{1}, size_t{777}}) {
+      for (const size_t count : sizes) {
         if (std::string wrong = checked(communicator, collective, type, count); !wrong.empty()) return wrong;
       }
     }
@@ -71,7 +72,17 @@ TEST_CASE("a pre-multiplied sum takes every rank's input times that rank's scala
     for (const int ranks : {1, 2, 3, 5}) {
       INFO(family.name << ", " << ranks << " ranks");
       const auto config = all_configured({"GYRE_TRANSPORT=loopback", fmt::format("GYRE_ALGORITHM={}", family.name), "GYRE_SLOT_BYTES=4K"});
-      CHECK(first_wrong(run_ranks(ranks, config, everything_right)) == "");
+      CHECK(first_wrong(run_ranks(ranks, config, [](Communicator& c) { return everything_right(c, {1, 777}); })) == "");
+    }
+  }
+}
+
+TEST_CASE("a pre-multiplied sum of several pieces is right over every transport", "[transport]") {
+  for (const std::string& backend : test::backends()) {
+    for (const int ranks : {2, 3}) {
+      INFO(backend << ", " << ranks << " ranks");
+      const auto config = all_configured({"GYRE_TRANSPORT=" + backend});
+      CHECK(first_wrong(run_ranks(ranks, config, [](Communicator& c) { return everything_right(c, {5, 20'011}); })) == "");
     }
   }
 }

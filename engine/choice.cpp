@@ -106,12 +106,12 @@ Result<Choice> by_price(const Circumstances& c, const Call& call, topo::Profiles
 
 }  // namespace
 
-Result<Circumstances> circumstances(const Config& config, const std::vector<Facts>& facts, const topo::ChannelOrders& channels) {
+Result<Circumstances> circumstances(const Config& config, const std::vector<Facts>& facts) {
   Circumstances c{static_cast<int>(facts.size()),
                   *config.channels,
                   *config.algorithm,
                   {},
-                  placed(facts, channels),
+                  placed(facts),
                   {},
                   {},
                   *config.numerics == "ordered",

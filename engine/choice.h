@@ -30,9 +30,8 @@ struct Circumstances {
   /// Near the ranks' GPUs; for people only.
   std::vector<std::string> ports{};
 };
-/// `channels`: as placed()'s. Error: a GYRE_GRID that is none for so many ranks, or GYRE_CONSTANTS that can't be read or lack this kind of
-/// machine.
-Result<Circumstances> circumstances(const Config&, const std::vector<Facts>&, const topo::ChannelOrders& channels = {});
+/// Error: a GYRE_GRID that is none for so many ranks, or GYRE_CONSTANTS that can't be read or lack this kind of machine.
+Result<Circumstances> circumstances(const Config&, const std::vector<Facts>&);
 /// The machine of the constants that ranks so joined run on: "host", or "host_ucx", "host_verbs" or "host_tcp" where that joins also the
 /// ranks of a host; with "_crowded" where a host has more ranks than processors. Where `auto` joins hosts by verbs, these links are
 /// "host_verbs"'s.

@@ -76,8 +76,8 @@ Result<std::unique_ptr<Communicator>> Communicator::form(std::unique_ptr<transpo
                                                          const std::optional<topo::GpuRow>& gpu) {
   const auto facts = GYRE_TRY(exchange_facts(*bootstrap, given, gpu));
   const auto fitting = within_memory(suited(given, facts), facts);
-  const auto gpus = fitting ? gpu_channels(*bootstrap, facts) : Result<GpuChannels>(fitting.error());
-  auto circumstances = gpus ? engine::circumstances(*fitting, facts, gpus->orders) : Result<Circumstances>(gpus.error());
+  const auto gpus = fitting ? gpu_ranks(facts) : Result<std::vector<topo::GpuRank>>(fitting.error());
+  auto circumstances = gpus ? engine::circumstances(*fitting, facts) : Result<Circumstances>(gpus.error());
   if (!circumstances) {
     bootstrap->fail(circumstances.error());
     return circumstances.error();
@@ -85,9 +85,10 @@ Result<std::unique_ptr<Communicator>> Communicator::form(std::unique_ptr<transpo
   const Config& config = *fitting;
   const auto own = static_cast<size_t>(bootstrap->rank());
   auto reunion = GYRE_TRY(transport::Reunion::open(*bootstrap, facts[own].host));
-  auto connections = GYRE_TRY(connect_ranks(*bootstrap, config, facts, gpus->ports));
+  circumstances->ports = topo::rails_near(*gpus);
+  auto connections = GYRE_TRY(connect_ranks(*bootstrap, config, facts, circumstances->ports));
   circumstances->missing = connections.missing;
-  circumstances->ports = gpus->ports;
+  circumstances->placed = placed(facts, GYRE_TRY(gpu_channels(*bootstrap, *gpus, connections.missing)));
   auto doorbell = GYRE_TRY(open_doorbell(*bootstrap, connections));
   const HostLoad load = host_load(facts, bootstrap->rank());
   auto board = GYRE_TRY(open_board(*bootstrap, connections, config, bounce_bytes(config, facts.size()), load.crowded));

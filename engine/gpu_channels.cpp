@@ -5,22 +5,11 @@
 #include <algorithm>
 
 #include "base/log.h"
-#include "topo/gpu_rings.h"
 
 namespace gyre::engine {
 namespace {
 
 constexpr Rank most_shown = 64;
-
-Result<std::vector<topo::GpuRank>> parsed(const std::vector<Facts>& facts) {
-  std::vector<topo::GpuRank> ranks;
-  for (const Facts& theirs : facts) {
-    auto row = topo::parse_gpu_row(theirs.gpu);
-    if (!row) return Error{row.error().code, fmt::format("rank {}: {}", ranks.size(), row.error().what)};
-    ranks.push_back({theirs.host, *std::move(row)});
-  }
-  return ranks;
-}
 
 void say(const std::vector<schedule::RankOrder>& rings, const std::vector<std::string>& ports) {
   const auto ranks = static_cast<Rank>(rings[0].size());
@@ -39,20 +28,30 @@ Status same_channels(transport::Bootstrap& bootstrap, uint64_t digest) {
                                            other - all.begin(), *other, all[0])};
 }
 
-Result<GpuChannels> gpu_channels(transport::Bootstrap& bootstrap, const std::vector<Facts>& facts) {
+Result<std::vector<topo::GpuRank>> gpu_ranks(const std::vector<Facts>& facts) {
+  std::vector<topo::GpuRank> ranks;
   const auto known = std::ranges::count_if(facts, [](const Facts& theirs) { return !theirs.gpu.empty(); });
-  if (known == 0) return GpuChannels();
+  if (known == 0) return ranks;
   if (known < std::ssize(facts)) {
     const auto without = std::ranges::find_if(facts, [](const Facts& theirs) { return theirs.gpu.empty(); });
     log::info("no channels over GPUs: rank {} does not know where its GPU is", without - facts.begin());
-    return GpuChannels();
+    return ranks;
   }
-  const auto ranks = GYRE_TRY(parsed(facts));
-  auto found = GYRE_TRY(topo::gpu_rings(ranks));
+  for (const Facts& theirs : facts) {
+    auto row = topo::parse_gpu_row(theirs.gpu);
+    if (!row) return Error{row.error().code, fmt::format("rank {}: {}", ranks.size(), row.error().what)};
+    ranks.push_back({theirs.host, *std::move(row)});
+  }
+  return ranks;
+}
+
+Result<topo::ChannelOrders> gpu_channels(transport::Bootstrap& bootstrap, std::span<const topo::GpuRank> ranks,
+                                         const schedule::RankPairs& missing) {
+  if (ranks.empty()) return topo::ChannelOrders();
+  auto found = GYRE_TRY(topo::gpu_rings(ranks, missing));
   GYRE_TRY(same_channels(bootstrap, found.digest));
-  GpuChannels out{std::move(found.orders), std::move(found.rails)};
-  say(out.orders.rings, out.ports);
-  return out;
+  say(found.orders.rings, topo::rails_near(ranks));
+  return std::move(found.orders);
 }
 
 }  // namespace gyre::engine

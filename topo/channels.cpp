@@ -26,6 +26,21 @@ Ends ends_of(const NodeLinks& links, const Passage& passage) {
   return ends;
 }
 
+int unreachable_hops(const NodeLinks& links, const std::vector<int>& order) {
+  int count = 0;
+  for (size_t i = 1; i < order.size(); ++i) count += links.reaches(order[i - 1], order[i]) ? 0 : 1;
+  return count;
+}
+
+// What begins and ends near its rails, unless fewer hops are between GPUs that do not reach each other in an order that does not.
+std::vector<int> nearest_path(const NodeLinks& links, const Ends& ends, int most_steps) {
+  std::vector<int> order = nearest_order(links, ends, most_steps);
+  const int lacking = unreachable_hops(links, order);
+  if (lacking == 0) return order;
+  std::vector<int> off_rails = nearest_order(links, {}, most_steps);
+  return unreachable_hops(links, off_rails) < lacking ? off_rails : order;
+}
+
 }  // namespace
 
 std::vector<Channel> rings_inside(const NodeLinks& links) {
@@ -52,7 +67,7 @@ std::vector<Channel> paths_through(const NodeLinks& links, std::span<const Passa
     // Not all have NVLinks of their own: one after the other, as far as they go.
     if (!together) orders = orders_over_nvlinks(links, {&wanted[i], 1}, taken, each);
     const bool found = !orders.empty();
-    std::vector<int> order = found ? std::move(orders[together ? i : 0]) : nearest_order(links, wanted[i], each);
+    std::vector<int> order = found ? std::move(orders[together ? i : 0]) : nearest_path(links, wanted[i], each);
     out.push_back({std::move(order), passages[i].in, passages[i].out, found && links.gpus > 1});
   }
   return out;

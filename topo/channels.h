@@ -30,7 +30,8 @@ constexpr int most_search_steps = 200'000;
 /// Rings of a machine alone: as many as NVLinks carry, at most most_channels; where they carry none one ring, of the nearest neighbours.
 std::vector<Channel> rings_inside(const NodeLinks&);
 /// Channels of a machine among others, one for each passage: from a GPU near its first rail to one near its last, which are two where
-/// both rails have one GPU. Requires: the rails exist, or both are -1: any GPU.
+/// both rails have one GPU; from others where else GPUs that do not reach each other would be neighbours. Requires: the rails exist, or
+/// both are -1: any GPU.
 std::vector<Channel> paths_through(const NodeLinks&, std::span<const Passage>, int most_steps = most_search_steps);
 
 }  // namespace gyre::topo

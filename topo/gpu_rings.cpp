@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/hash.h"
+#include "topo/host_order.h"
 #include "topo/job_channels.h"
 
 namespace gyre::topo {
@@ -26,6 +27,7 @@ struct HostGpus {
   }
 };
 
+// In the order of their first ranks.
 std::vector<HostGpus> hosts_of(std::span<const GpuRank> all) {
   std::vector<HostGpus> hosts;
   std::unordered_map<std::string_view, size_t> known;
@@ -76,21 +78,64 @@ NodeLinks links_of(const HostGpus& host) {
   return links;
 }
 
+// Hosts of which some ranks do not reach each other, by number.
+schedule::RankPairs apart(const std::vector<HostGpus>& hosts, const schedule::RankPairs& missing) {
+  std::unordered_map<Rank, Rank> host_of;
+  for (size_t host = 0; host < hosts.size(); ++host) {
+    for (const auto& [name, ranks] : hosts[host].ranks) {
+      for (const Rank rank : ranks) host_of[rank] = static_cast<Rank>(host);
+    }
+  }
+  std::set<std::pair<Rank, Rank>> pairs;
+  for (const auto& [a, b] : missing) {
+    if (host_of[a] != host_of[b]) pairs.insert(std::minmax(host_of[a], host_of[b]));
+  }
+  return {pairs.begin(), pairs.end()};
+}
+
+// GPUs that can't follow each other: an order goes on from the last of the ranks on a GPU to the first of the next one's.
+std::vector<LinkOverride> not_joined(const std::vector<std::vector<Rank>>& sharing, const schedule::RankPairs& missing) {
+  std::unordered_map<Rank, Rank> first_of, last_of;
+  for (size_t gpu = 0; gpu < sharing.size(); ++gpu) {
+    first_of[sharing[gpu].front()] = static_cast<Rank>(gpu);
+    last_of[sharing[gpu].back()] = static_cast<Rank>(gpu);
+  }
+  std::vector<LinkOverride> out;
+  const auto add = [&](Rank from, Rank to) {
+    const auto last = last_of.find(from), first = first_of.find(to);
+    const bool hop = last != last_of.end() && first != first_of.end() && last->second != first->second;
+    if (hop) out.push_back({last->second, first->second, 1, true});
+  };
+  for (const auto& [a, b] : missing) add(a, b), add(b, a);
+  return out;
+}
+
 }  // namespace
 
-Result<GpuRings> gpu_rings(std::span<const GpuRank> all) {
+std::vector<std::string> rails_near(std::span<const GpuRank> all) {
+  std::set<std::pair<size_t, std::string>> rails;
+  for (const GpuRank& rank : all) {
+    for (const std::string& rail : rank.gpu.rails) rails.emplace(rail.size(), rail);
+  }
+  std::vector<std::string> out;
+  out.reserve(rails.size());
+  for (const auto& [length, name] : rails) out.push_back(name);
+  return out;
+}
+
+Result<GpuRings> gpu_rings(std::span<const GpuRank> all, const schedule::RankPairs& missing) {
   std::vector<JobNode> nodes;
   std::vector<std::vector<Rank>> sharing;  // [GPU of the job]
-  std::set<std::pair<size_t, std::string>> rails;
-  for (const HostGpus& host : hosts_of(all)) {
+  const std::vector<HostGpus> hosts = hosts_of(all);
+  for (const int number : host_order(static_cast<int>(hosts.size()), apart(hosts, missing))) {
+    const HostGpus& host = hosts[static_cast<size_t>(number)];
     nodes.push_back({links_of(host), {}});
-    for (const auto& [name, near] : rails_near(host)) rails.emplace(name.first, name.second);
     for (const auto& [name, ranks] : host.ranks) {
       nodes.back().ranks.push_back(static_cast<Rank>(sharing.size()));
       sharing.push_back(ranks);
     }
   }
-  const std::vector<JobChannel> channels = GYRE_TRY(job_channels(nodes));
+  const std::vector<JobChannel> channels = GYRE_TRY(job_channels(nodes, not_joined(sharing, missing)));
   GpuRings out;
   std::string text = fmt::format("{:016x}", digest(channels));
   const auto ranks_of = [&](const schedule::RankOrder& gpus) {
@@ -105,7 +150,6 @@ Result<GpuRings> gpu_rings(std::span<const GpuRank> all) {
     text += fmt::format("\n{}", fmt::join(out.orders.rings.back(), " "));
   }
   out.digest = mix(fnv1a(text));
-  for (const auto& [length, name] : rails) out.rails.push_back(name);
   return out;
 }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "schedule/relayed.h"
 #include "topo/channel_orders.h"
 #include "topo/gpu_row.h"
 
@@ -18,14 +19,15 @@ struct GpuRank {
 };
 
 struct GpuRings {
-  ChannelOrders orders;  ///< a host's ranks follow each other, hosts in the order of their first ranks
+  ChannelOrders orders;  ///< a host's ranks follow each other, hosts in the order of their first ranks or as host_order() has them
   uint64_t digest = 0;   ///< of the channels over GPUs, and of who is on which
-  /// The ports near GPUs that have ranks, of all hosts together, by the length and order of their names: a host that took fewer than
-  /// another would deal with ports of other rails.
-  std::vector<std::string> rails;
 };
 
-/// By rank. Error: as job_channels().
-Result<GpuRings> gpu_rings(std::span<const GpuRank>);
+/// By rank. `missing`: ranks that do not reach each other; they are neighbours only where no order of a host's GPUs, or of hosts, avoids
+/// it. Error: as job_channels().
+Result<GpuRings> gpu_rings(std::span<const GpuRank>, const schedule::RankPairs& missing = {});
+/// The ports near GPUs that have ranks, of all hosts together, by the length and order of their names: a host that took fewer than another
+/// would deal with ports of other rails.
+std::vector<std::string> rails_near(std::span<const GpuRank>);
 
 }  // namespace gyre::topo

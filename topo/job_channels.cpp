@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <unordered_map>
 #include <utility>
 
 #include "base/hash.h"
@@ -27,18 +28,23 @@ Status check_nodes(std::span<const JobNode> nodes) {
   return all.empty() ? Status(Error{Code::invalid_argument, "no nodes"}) : Status();
 }
 
-// The node's links without those that are missing.
-NodeLinks without(const JobNode& node, std::span<const LinkOverride> missing) {
-  NodeLinks links = node.links;
-  links.missing.assign(links.distance.size(), false);
-  for (const LinkOverride& link : missing) {
-    const auto a = std::ranges::find(node.ranks, link.a) - node.ranks.begin();
-    const auto b = std::ranges::find(node.ranks, link.b) - node.ranks.begin();
-    if (!link.missing || a == links.gpus || b == links.gpus) continue;
-    for (const size_t at : {links.at(static_cast<int>(a), static_cast<int>(b)), links.at(static_cast<int>(b), static_cast<int>(a))})
-      links.missing[at] = true, links.direct[at] = 0;
+// The nodes' links without those that are missing.
+std::vector<NodeLinks> links_without(std::span<const JobNode> nodes, std::span<const LinkOverride> missing) {
+  std::vector<NodeLinks> all;
+  std::unordered_map<Rank, std::pair<size_t, int>> at;  // node, GPU
+  for (const auto& [links, ranks] : nodes) {
+    for (int gpu = 0; gpu < links.gpus; ++gpu) at[ranks[static_cast<size_t>(gpu)]] = {all.size(), gpu};
+    all.push_back(links);
   }
-  return links;
+  for (const LinkOverride& link : missing) {
+    const auto a = at.find(link.a), b = at.find(link.b);
+    if (!link.missing || a == at.end() || b == at.end() || a->second.first != b->second.first) continue;
+    NodeLinks& links = all[a->second.first];
+    links.missing.resize(links.distance.size());
+    for (const size_t pair : {links.at(a->second.second, b->second.second), links.at(b->second.second, a->second.second)})
+      links.missing[pair] = true, links.direct[pair] = 0;
+  }
+  return all;
 }
 
 // By which rails channels pass each node. A node comes in and goes out by one rail if two of its GPUs are near it; else rails change in
@@ -117,8 +123,7 @@ std::vector<JobNode> equal_nodes(const NodeLinks& links, int count) {
 
 Result<std::vector<JobChannel>> job_channels(std::span<const JobNode> nodes, std::span<const LinkOverride> missing) {
   GYRE_TRY(check_nodes(nodes));
-  std::vector<NodeLinks> links;
-  for (const JobNode& node : nodes) links.push_back(without(node, missing));
+  const std::vector<NodeLinks> links = links_without(nodes, missing);
   const Rails rails(links);
   Searched searched;
   std::vector<JobChannel> out;

@@ -103,10 +103,11 @@ std::string wrong_result(Communicator& all) {
 TEST_CASE("positions follow the NVLinks inside of hosts, whose extents stay") {
   const auto facts = on_gpus({"a", "b", "a", "b", "a", "b", "a", "b", "a", "b"});
   const Words words = run_ranks(1, all_configured({}), [&](Communicator& one) {
-    const auto found = gpu_channels(one.bootstrap(), facts);
+    const auto gpus = *gpu_ranks(facts);
+    const auto found = gpu_channels(one.bootstrap(), gpus, {});
     if (!found) return found.error().what;
-    const Placed at = placed(facts, found->orders);
-    return fmt::format("{} | {} | {}", fmt::join(at.hosts, "x"), fmt::join(at.order, " "), fmt::join(found->ports, " "));
+    const Placed at = placed(facts, *found);
+    return fmt::format("{} | {} | {}", fmt::join(at.hosts, "x"), fmt::join(at.order, " "), fmt::join(topo::rails_near(gpus), " "));
   });
   // From the GPU near the first port to the one near the second, with one hop that no NVLink has; then back.
   CHECK(words[0] == "5x2 | 0 4 8 6 2 3 7 9 5 1 | mlx5_0:1 mlx5_1:1 mlx5_2:1 mlx5_3:1 mlx5_4:1");
@@ -150,8 +151,9 @@ TEST_CASE("all families go in the order of channel 0, of one host or of several;
 TEST_CASE("chained trees go along each channel's own chains, the root in its place on all") {
   const std::vector<RankOrder> rings{{0, 1, 2, 3, 7, 6, 5, 4}, {1, 0, 3, 2, 6, 7, 4, 5}};
   const std::vector<RankOrder> chains{{0, 1, 2, 3, 4, 5, 6, 7}, {1, 0, 3, 2, 5, 4, 7, 6}};
-  const auto c =
-      *circumstances(configured({"GYRE_ALGORITHM=chained_tree"}), on_gpus({"a", "a", "a", "a", "b", "b", "b", "b"}), {rings, chains});
+  const auto facts = on_gpus({"a", "a", "a", "a", "b", "b", "b", "b"});
+  auto c = *circumstances(configured({"GYRE_ALGORITHM=chained_tree"}), facts);
+  c.placed = placed(facts, {rings, chains});
   topo::Profiles profiles;
   const Choice all = *choose(c, sum_of(1000), profiles);
   CHECK(all.family == "chained_tree");
@@ -164,7 +166,8 @@ TEST_CASE("chained trees go along each channel's own chains, the root in its pla
 TEST_CASE("what can't run in the order of GPUs runs by the ranks' numbers where hosts stay together") {
   const auto facts = on_gpus({"a", "a", "a", "a", "a", "a", "a"});
   const std::vector<RankOrder> rings{{0, 2, 4, 6, 1, 3, 5}};
-  const auto c = *circumstances(configured({}), facts, {rings, rings});
+  auto c = *circumstances(configured({}), facts);
+  c.placed = placed(facts, {rings, rings});
   topo::Profiles profiles;
   const Call call{Collective::broadcast, 8, DataType::int32, ReduceOp::sum, 2};
   const Choice first = *choose(c, call, profiles);
@@ -174,6 +177,30 @@ TEST_CASE("what can't run in the order of GPUs runs by the ranks' numbers where 
   CHECK(second.family == first.family);
   CHECK(second.orders.empty());
   CHECK(second.shape.root == 2);
+}
+
+TEST_CASE("between ranks that nothing joins channels have neither neighbours nor relays, where there is another order") {
+  std::vector<Facts> facts = on_gpus({"a", "a", "a", "a"});
+  for (Rank rank = 0; rank < 4; ++rank) {  // all at a switch
+    topo::GpuRow row = row_of_circle(rank, 4, 1);
+    for (topo::GpuRow::Other& other : row.others) other.direct = 0;
+    row.switched = 2;
+    facts[static_cast<size_t>(rank)].gpu = topo::text(row);
+  }
+  auto c = *circumstances(configured({"GYRE_ALGORITHM=ring", "GYRE_CHANNELS=2"}), facts);
+  c.missing = {{0, 1}};
+  const Words words = run_ranks(1, all_configured({}), [&](Communicator& one) {
+    const auto gpus = *gpu_ranks(facts);
+    const auto found = gpu_channels(one.bootstrap(), gpus, c.missing);
+    if (found) c.placed = placed(facts, *found);
+    return error_of(found);
+  });
+  REQUIRE(words[0] == "");
+  topo::Profiles profiles;
+  const Choice choice = *choose(c, sum_of(1000), profiles);
+  REQUIRE(choice.orders.size() == 2);
+  const schedule::Schedule made = *schedule::renamed(*topo::make("ring", choice.shape), choice.orders);
+  CHECK(schedule::relayed(made, c.missing)->strands == 1);
 }
 
 TEST_CASE("a rank that does not know where its GPU is costs all ranks the channels, with a reason, and no more") {
@@ -203,11 +230,11 @@ TEST_CASE("channels that differ are an error on all ranks that names one") {
 }
 
 TEST_CASE("a rank's words that are none of a GPU's are an error that names it") {
-  CHECK(first_wrong(run_ranks(1, all_configured({}), [](Communicator& one) -> std::string {
+  CHECK(first_wrong(run_ranks(1, all_configured({}), [](Communicator&) -> std::string {
           for (const char* junk : {"x", "{}", "[1,2]", R"({"gpu":"a","switched":0,"others":[{}],"rails":[]})"}) {
             auto facts = on_gpus({"a", "b", "b"});
             facts[2].gpu = junk;
-            const std::string said = error_of(gpu_channels(one.bootstrap(), facts));
+            const std::string said = error_of(gpu_ranks(facts));
             if (!said.starts_with("rank 2: what a rank says of its GPU: ")) return junk + (": " + said);
           }
           return "";

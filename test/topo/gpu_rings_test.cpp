@@ -186,6 +186,38 @@ TEST_CASE("ranks that share a GPU follow each other, and take no NVLinks between
   CHECK(alone.orders.rings[0] == RankOrder{0, 1, 2});
 }
 
+TEST_CASE("ranks that do not reach each other are neighbours only where every order has some that are") {
+  const auto rows = dgx_rows(18);
+  const auto meetings = [&](const std::vector<GpuRank>& ranks, const schedule::RankPairs& missing) {
+    const auto found = *gpu_rings(ranks, missing);
+    REQUIRE(!found.orders.rings.empty());
+    size_t most = 0;
+    for (const RankOrder& ring : found.orders.rings) {
+      most = std::max(most, hops(ring, [&](Rank from, Rank to) {
+                        return std::ranges::find(missing, std::pair<Rank, Rank>(std::minmax(from, to))) != missing.end();
+                      }));
+    }
+    return most;
+  };
+  const auto four = dealt(rows, 1, {0, 1, 2, 3});
+  CHECK(gpu_rings(four, {{0, 1}})->digest != gpu_rings(four)->digest);
+  CHECK(meetings(four, {{0, 1}}) == 0);
+  CHECK(meetings(four, {{0, 1}, {2, 3}}) == 0);
+  CHECK(meetings(four, {{0, 1}, {0, 2}}) == 1);  // rank 0 has one neighbour left
+  CHECK(meetings(dealt(box_rows(), 1, {0, 1, 2, 3, 4, 5, 6, 7}), {{0, 1}, {2, 3}}) == 0);
+  CHECK(meetings(dealt(rows, 1, {0, 0, 1, 1, 2, 2}), {{0, 2}, {1, 3}}) == 0);  // of ranks that share GPUs others are neighbours
+  CHECK(meetings(dealt(rows, 1, {0, 0, 1, 1, 2, 2, 3, 3}), {{1, 2}, {0, 3}}) == 0);
+
+  const auto hosts = dealt(rows, 4, {0, 1, 2});   // rank 0 on a, 1 on b, ...
+  CHECK(meetings(hosts, {{0, 4}, {1, 9}}) == 0);  // though one of the three does not begin near its rail so
+  schedule::RankPairs a_and_b;
+  for (const Rank a : {0, 4, 8}) {
+    for (const Rank b : {1, 5, 9}) a_and_b.push_back(std::minmax(a, b));
+  }
+  CHECK(meetings(hosts, a_and_b) == 0);
+  CHECK(meetings(dealt(rows, 2, {0, 1, 2}), {{0, 1}, {0, 3}, {0, 5}, {1, 2}, {2, 3}, {2, 5}, {1, 4}, {3, 4}, {4, 5}}) == 2);
+}
+
 TEST_CASE("hosts may have different numbers of ranks, and GPUs that others' rows do not have") {
   const auto rows = dgx_rows(18);
   std::vector<GpuRank> ranks = dealt(rows, 2, {0, 1, 2});
@@ -200,12 +232,12 @@ TEST_CASE("hosts may have different numbers of ranks, and GPUs that others' rows
 TEST_CASE("ports are those near GPUs that have ranks, on all hosts the same, in the order of their names") {
   using Names = std::vector<std::string>;
   const auto rows = dgx_rows(18);
-  CHECK(gpu_rings(dealt(rows, 2, {6, 1}))->rails == Names{"mlx5_1:1", "mlx5_6:1"});
+  CHECK(rails_near(dealt(rows, 2, {6, 1})) == Names{"mlx5_1:1", "mlx5_6:1"});
   const std::vector<GpuRank> apart{{"a", rows[1]}, {"a", rows[2]}, {"b", rows[2]}, {"b", rows[3]}};
-  CHECK(gpu_rings(apart)->rails == Names{"mlx5_1:1", "mlx5_2:1", "mlx5_3:1"});  // or a's second would deal with b's first
+  CHECK(rails_near(apart) == Names{"mlx5_1:1", "mlx5_2:1", "mlx5_3:1"});  // or a's second would deal with b's first
   const std::vector<GpuRank> ten{{"a", {"x", 0, {}, {"mlx5_10:1", "mlx5_9:1"}}}};
-  CHECK(gpu_rings(ten)->rails == Names{"mlx5_9:1", "mlx5_10:1"});
-  CHECK(gpu_rings(dealt(box_rows(), 1, {0, 7}))->rails == Names{"mlx5_0:1"});
+  CHECK(rails_near(ten) == Names{"mlx5_9:1", "mlx5_10:1"});
+  CHECK(rails_near(dealt(box_rows(), 1, {0, 7})) == Names{"mlx5_0:1"});
 }
 
 TEST_CASE("machines with many GPUs and ports, none alike, have their rings soon") {

@@ -1,6 +1,8 @@
 // What a host computes with: what measured figures hold for.
 #pragma once
+#include <filesystem>
 #include <string>
+#include <vector>
 
 namespace gyre {
 
@@ -11,5 +13,7 @@ struct Processors {
   bool operator==(const Processors&) const = default;
 };
 Processors processors_of_host();
+/// By whose names measured figures may go: the GPUs', as NVIDIA's driver gives them, each model once, then the processors'.
+std::vector<std::string> models_of_host(const std::filesystem::path& root = "/");
 
 }  // namespace gyre

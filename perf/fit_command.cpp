@@ -97,7 +97,7 @@ Status run(const FitCommand& command) {
   }
   if (command.for_this_machine) {
     const Processors here = processors_of_host();
-    file["made_for"] = {{"processor", here.model}, {"processors", here.count}, {"gyre", version}};
+    file["made_for"] = {{"processor", here.model}, {"processors", here.count}, {"gyre", profile_version}};
   }
   return change_profile(command.file, [&](ordered_json& profile) -> Status {
     // What NCCL's tuner chooses by is not what was fitted.

@@ -69,7 +69,7 @@ Result<ordered_json> tuner_section(const nccl::ModelConstants& constants, const 
     jobs.push_back(job_entry(model, per_node, nodes));
   }
   return ordered_json{{"machine", from.machine},
-                      {"version", version},
+                      {"version", profile_version},
                       {"date", from.date},
                       {"origin", fmt::format("{}: rings and trees as gyre prices them, predicted, not measured on GPUs", from.command)},
                       {"jobs", jobs}};

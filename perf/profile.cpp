@@ -88,7 +88,7 @@ Status check_profile(const std::string& file) { return check_replace(followed(fi
 Result<ordered_json> nccl_section(const ordered_json& profile, const std::string& file) {
   if (!profile.contains("nccl")) return ordered_json();
   const ordered_json& section = profile["nccl"];
-  if (section.is_object() && section.contains("version") && section["version"].is_string() && section["version"] != version)
+  if (section.is_object() && section.contains("version") && section["version"].is_string() && section["version"] != profile_version)
     return ordered_json();
   if (const auto rules = plugin::parse_tuner_profile(ordered_json{{"nccl", section}}.dump(), file); !rules) return rules.error();
   return section;

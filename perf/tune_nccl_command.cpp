@@ -97,7 +97,7 @@ Result<std::string> library_of(const TuneNcclCommand& command) {
 
 ordered_json new_section(const std::string& machine, const std::string& date) {
   return {{"machine", machine},
-          {"version", version},
+          {"version", profile_version},
           {"date", date},
           {"origin", "measured: the jobs say how"},
           {"jobs", ordered_json::array()}};

@@ -7,6 +7,8 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/log.h"
+#include "base/processor.h"
 #include "plugin/tuner_profile.h"
 
 namespace gyre::plugin {
@@ -15,11 +17,22 @@ namespace {
 constexpr size_t most_bytes = 1 << 20;  // of a file: some 30000 rules
 constexpr uint64_t unreadable = 1;
 
+void warn_of_foreign(const std::string& said, std::set<std::string> machines) {
+  const std::vector<std::string> here = models_of_host();
+  for (const std::string& model : here) machines.erase(model);
+  if (machines.empty()) return;
+  log::warn("{}: has choices that were measured on {}, and this machine has {}; they are taken, since all ranks must choose alike", said,
+            fmt::join(machines, ", "), here.front());
+}
+
 TunerFile read(const std::string& path) {
   const std::string said = "GYRE_TUNER_FILE=" + path;  // by errors
   const auto text = read_file(path, most_bytes);
   if (!text) return {Error{Code::invalid_argument, fmt::format("{}: {}", said, text.error().what)}, unreadable};
-  return {is_tuner_profile(*text) ? parse_tuner_profile(*text, said) : parse_tuner_rules(*text, said), fnv1a(*text)};
+  if (!is_tuner_profile(*text)) return {parse_tuner_rules(*text, said), fnv1a(*text)};
+  TunerFile file{parse_tuner_profile(*text, said), fnv1a(*text)};
+  if (file.rules) warn_of_foreign(said, measured_on(*text));
+  return file;
 }
 
 }  // namespace

@@ -10,8 +10,8 @@ struct TunerFile {
   uint64_t hash = 0;  ///< of its bytes, which peers compare; 0: no file
 };
 
-/// A file is read once in a process: all of its communicators must have the same. Empty path: no rules. The reference is good for the
-/// process's life. Safe from any thread.
+/// A file is read once in a process: all of its communicators must have the same, and a warning says then where its choices were measured,
+/// if not on such a machine. Empty path: no rules. The reference is good for the process's life. Safe from any thread.
 const TunerFile& tuner_file(const std::string& path);
 
 }  // namespace gyre::plugin

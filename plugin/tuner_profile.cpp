@@ -180,9 +180,10 @@ Result<std::vector<TunerRule>> parse_tuner_profile(std::string_view text, std::s
   }
   const JsonObject section = GYRE_TRY(all.object("nccl"));
   const std::string made_by = GYRE_TRY(section.word("version"));
-  if (made_by != version)
+  if (made_by != profile_version)
     return section.wrong(
-        "version", fmt::format("made by another gyre, and this is {}; gyre-perf tune_nccl or crossovers --profile makes it anew", version));
+        "version",
+        fmt::format("made by another gyre, and this is {}; gyre-perf tune_nccl or crossovers --profile makes it anew", profile_version));
   GYRE_TRY(section.only({"machine", "version", "date", "origin", "jobs"}));
   for (const char* key : {"machine", "date", "origin"}) GYRE_TRY(section.word(key));
   const Jobs jobs = GYRE_TRY(jobs_of(section));
@@ -199,6 +200,20 @@ Result<std::vector<TunerRule>> parse_tuner_profile(std::string_view text, std::s
     GYRE_TRY(add_job(job->second, rule, rules));
   }
   return rules;
+}
+
+std::set<std::string> measured_on(std::string_view text) {
+  std::set<std::string> machines;
+  const auto whole = topo::parse_json(text, "");
+  const nlohmann::json::json_pointer jobs("/nccl/jobs");
+  if (!whole || !whole->contains(jobs)) return machines;
+  for (const auto& job : (*whole)[jobs]) {
+    const auto measured = job.value("measured", nlohmann::json::object());
+    for (const auto& how : measured) {
+      if (how.is_object() && how.contains("machine") && how["machine"].is_string()) machines.insert(how["machine"]);
+    }
+  }
+  return machines;
 }
 
 }  // namespace gyre::plugin

@@ -1,7 +1,7 @@
 // A profile: the JSON that gyre-perf writes of a machine. The engine takes from it what things cost (topo/constants.h), the tuner its
 // "nccl",
 //
-//   "nccl": {"machine": "dgx_h100", "version": "0.1.0", "date": "2026-11-26", "origin": "predicted, not measured on GPUs",
+//   "nccl": {"machine": "dgx_h100", "version": "0.1.0+1", "date": "2026-11-26", "origin": "predicted, not measured on GPUs",
 //            "jobs": [{"ranks_per_node": 8, "nodes": 2, "choices": {"all_reduce": [[0, "tree/ll"], [3280000, "tree/ll128"]]}}]}
 //
 // where a choice holds from its number of bytes to where the next one begins, and a job's for as many nodes to where the next one with as
@@ -10,6 +10,8 @@
 // profile only says what things cost. A job may say under "measured" how a collective's choices were, where they are not of the section's
 // origin. All of it that counts is whole numbers: what they say is the same on every machine.
 #pragma once
+#include <set>
+
 #include "plugin/tuner_rules.h"
 
 namespace gyre::plugin {
@@ -18,8 +20,10 @@ namespace gyre::plugin {
 bool is_tuner_profile(std::string_view text);
 
 /// Its thresholds as rules, no two of which fit the same call; NCCL's own choice has none but where a job has no other. Error: also of a
-/// profile that another version of gyre wrote. "made_for" is not looked at: ranks on hosts with other processors would answer differently,
-/// and hang.
+/// profile that another version of gyre wrote. "made_for" is not looked at, nor what was measured where: ranks on hosts with other
+/// processors would answer differently, and hang.
 Result<std::vector<TunerRule>> parse_tuner_profile(std::string_view text, std::string_view file);
+/// The machines that its choices say they were measured on; for people.
+std::set<std::string> measured_on(std::string_view text);
 
 }  // namespace gyre::plugin

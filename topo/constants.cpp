@@ -171,7 +171,7 @@ Result<Constants> constants_of(const std::string& file) {
 
 Result<Constants> constants_for_here(const std::string& file) {
   Constants constants = GYRE_TRY(constants_of(file));
-  const std::string foreign = constants.made_for ? constants.made_for->foreign(processors_of_host(), version) : "";
+  const std::string foreign = constants.made_for ? constants.made_for->foreign(processors_of_host(), profile_version) : "";
   if (foreign.empty()) return constants;
   return Error{Code::invalid_argument,
                fmt::format("{}: {}; `gyre-perf tune` makes one for here, and without \"made_for\" it holds anywhere", file, foreign)};

@@ -15,7 +15,7 @@ namespace gyre::topo {
 /// Where measured constants hold, and for which version of gyre's algorithms.
 struct MadeFor {
   Processors processors;
-  std::string version;
+  std::string version;  ///< profile_version of who made them
 
   /// Why they do not hold here; empty: they do.
   std::string foreign(const Processors& here, std::string_view version) const;

@@ -98,7 +98,7 @@ typedef struct {
 #define NCCL_FUNCTIONS(F) NCCL_COMM_FUNCTIONS(F) NCCL_COLLECTIVE_FUNCTIONS(F) NCCL_MEMORY_FUNCTIONS(F) NCCL_NEW_FUNCTIONS(F)
 
 #define NCCL_COMM_FUNCTIONS(F)                                                                                                   \
-  F(ncclResult_t, ncclGetVersion, (int* version), (version))                                                                     \
+  F(ncclResult_t, ncclGetVersion, (int* version_code), (version_code))                                                           \
   F(ncclResult_t, ncclGetUniqueId, (ncclUniqueId * id), (id))                                                                    \
   F(ncclResult_t, ncclCommInitRankConfig, (ncclComm_t * comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t* config),       \
     (comm, ranks, id, rank, config))                                                                                             \

@@ -17,7 +17,7 @@ using nlohmann::ordered_json;
 
 namespace {
 
-ordered_json profile_with(const std::string& jobs, std::string_view by = version) {
+ordered_json profile_with(const std::string& jobs, std::string_view by = profile_version) {
   return ordered_json::parse(
       fmt::format(R"({{"links":1,"nccl":{{"machine":"m","version":"{}","date":"d","origin":"o","jobs":[{}]}}}})", by, jobs));
 }

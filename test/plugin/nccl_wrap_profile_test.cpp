@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "base/version.h"
 #include "plugin/nccl/wrap_offer.h"
 #include "test/catch.h"
 #include "test/plugin/nccl_beside_fake.h"
@@ -29,7 +30,7 @@ std::string tuner_file_of(const std::string& text) {
   return "GYRE_TUNER_FILE=" + path;
 }
 
-std::string profile_with(const std::string& jobs, const std::string& made_by = std::getenv("TEST_GYRE_VERSION")) {
+std::string profile_with(const std::string& jobs, std::string_view made_by = profile_version) {
   return tuner_file_of(
       fmt::format(R"({{"nccl":{{"machine":"m","version":"{}","date":"","origin":"a test","jobs":[{}]}}}})", made_by, jobs));
 }

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <vector>
 
+#include "base/processor.h"
 #include "base/version.h"
 #include "test/catch.h"
 #include "test/folder.h"
@@ -136,7 +137,7 @@ TEST_CASE("what is chosen of each kind of call is explained once, and counted at
 
 TEST_CASE("what was measured for a choice is told from NCCL's prices") {
   const Rim rim;
-  const WrittenRules file(R"({"nccl":{"machine":"m","version":")" + std::string(version) + R"(","date":"","origin":"","jobs":[
+  const WrittenRules file(R"({"nccl":{"machine":"m","version":")" + std::string(profile_version) + R"(","date":"","origin":"","jobs":[
     {"ranks_per_node":4,"nodes":2,"choices":{"reduce":[[0,"ring/ll"]]},
      "measured":{"reduce":{"us":{"8":{"ring/ll":4.5,"nccl":9},"65536":{"ring/ll":40,"nccl":50}}}}}]}})");
   const Explained explained;
@@ -150,6 +151,32 @@ TEST_CASE("what was measured for a choice is told from NCCL's prices") {
   CHECK(logged().back().text == "NET/gyre: explain: reduce, 512 to 1023 bytes: ring/ll, by " + file.path + "; " + measured +
                                     "; NCCL's prices of 1000 bytes: ring/ll 6.0 us");
   CHECK(ncclTunerPlugin_v6.finalize(context) == ncclSuccess);
+}
+
+TEST_CASE("choices that were measured on another machine are taken, with a warning that names both, once") {
+  const Rim rim;
+  const std::string here = models_of_host().front();
+  for (const std::string& machine : {std::string("NVIDIA Abacus"), here}) {
+    const WrittenRules file(R"({"nccl":{"machine":"m","version":")" + std::string(profile_version) +
+                            R"(","date":"","origin":"","jobs":[{"ranks_per_node":4,"nodes":2,"choices":{"reduce":[[0,"ring/ll"]]},
+                            "measured":{"reduce":{"machine":")" +
+                            machine + R"("}}}]}})");
+    logged().clear();
+    for (int communicator = 0; communicator < 2; ++communicator) {
+      void* context = rim.stale;
+      REQUIRE(ncclTunerPlugin_v6.init(&context, 1, 8, 2, keep_line, nullptr, nullptr) == ncclSuccess);
+      TunerAnswer answer;
+      CHECK(ncclTunerPlugin_v6.getCollInfo(context, ncclFuncReduce, 8, 1, answer.table(), 7, 3, 0, &answer.channels) == ncclSuccess);
+      CHECK(answer.cost(NCCL_ALGO_RING, NCCL_PROTO_LL) == 0);
+      CHECK(ncclTunerPlugin_v6.finalize(context) == ncclSuccess);
+    }
+    INFO(machine);
+    CHECK(std::ranges::count(logged(), NCCL_LOG_WARN, &LoggedLine::level) == (machine == here ? 0 : 1));
+    const std::string warning = "NET/gyre: GYRE_TUNER_FILE=" + file.path +
+                                ": has choices that were measured on NVIDIA Abacus, and this machine has " + here +
+                                "; they are taken, since all ranks must choose alike";
+    CHECK((std::ranges::count(texts(), warning) == 1) == (machine != here));
+  }
 }
 
 TEST_CASE("every version of the tuner chooses by the same rules, as far as it is told") {
@@ -254,7 +281,7 @@ TEST_CASE("a profile is asked like rules, and init says which of it are a commun
     return R"({"nccl":{"machine":"m","version":")" + std::string(made_by) + R"(","date":"","origin":"",
       "jobs":[{"ranks_per_node":8,"nodes":2,"choices":{"all_reduce":[[0,"tree/ll"],[1024,"ring/simple"]],"reduce":[[0,"ring/ll"]]}}]}})";
   };
-  const WrittenRules file(profile(version));
+  const WrittenRules file(profile(profile_version));
   const auto init = [&](size_t ranks, size_t nodes) {
     return ncclTunerPlugin_v6.init(&context, 1, ranks, nodes, keep_line, nullptr, nullptr);
   };
@@ -285,7 +312,7 @@ TEST_CASE("a profile is asked like rules, and init says which of it are a commun
 
 TEST_CASE("a profile's job in which nothing beats NCCL's own choice is told from one that is not there") {
   const Rim rim;
-  const WrittenRules file(R"({"nccl":{"machine":"m","version":")" + std::string(version) + R"(","date":"","origin":"","jobs":[
+  const WrittenRules file(R"({"nccl":{"machine":"m","version":")" + std::string(profile_version) + R"(","date":"","origin":"","jobs":[
     {"ranks_per_node":8,"nodes":2,"choices":{"all_reduce":[[0,"nccl"]]}},
     {"ranks_per_node":4,"nodes":1,"choices":{"all_reduce":[[0,"tree/ll"],[8,"nccl"]]}}]}})");
   const auto said = [&](size_t ranks, size_t nodes) {

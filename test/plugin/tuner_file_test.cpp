@@ -57,7 +57,7 @@ TEST_CASE("a file that begins with a brace is a profile, with all else that may 
     return std::ofstream(folder / name) << text, folder / name;
   };
   const std::string profile =
-      "\xef\xbb\xbf\n {\"links\": 7, \"nccl\": {\"machine\": \"m\", \"version\": \"" + std::string(version) +
+      "\xef\xbb\xbf\n {\"links\": 7, \"nccl\": {\"machine\": \"m\", \"version\": \"" + std::string(profile_version) +
       R"(", "date": "", "origin": "", "jobs": [{"ranks_per_node": 8, "nodes": 1, "choices": {"reduce": [[0, "ring/ll"]]}}]}})";
   const auto& file = tuner_file(written("profile.json", profile));
   REQUIRE(file.rules);

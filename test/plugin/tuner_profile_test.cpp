@@ -11,7 +11,7 @@ using namespace gyre::plugin;
 
 namespace {
 
-std::string profile_of(std::string_view jobs, std::string_view made_by = version) {
+std::string profile_of(std::string_view jobs, std::string_view made_by = profile_version) {
   return fmt::format(R"({{"nccl":{{"machine":"m","version":"{}","date":"today","origin":"a test","jobs":[{}]}}}})", made_by, jobs);
 }
 
@@ -190,11 +190,13 @@ TEST_CASE("a communicator's job in a profile has its ranks per node, and the mos
   }
 }
 
-TEST_CASE("a profile is refused by another version of gyre, and taken by any machine") {
-  CHECK(profile_error(profile_of("", "0.0.1")) ==
-        fmt::format("profile.json: nccl.version = \"0.0.1\": made by another gyre, and this is {}; "
-                    "gyre-perf tune_nccl or crossovers --profile makes it anew",
-                    version));
+TEST_CASE("a profile is refused by another version of gyre or of its choices, and taken by any machine") {
+  for (const std::string made_by : {"0.0.1", "0.1.0", "0.1.0+0"}) {
+    CHECK(profile_error(profile_of("", made_by)) ==
+          fmt::format("profile.json: nccl.version = \"{}\": made by another gyre, and this is {}; "
+                      "gyre-perf tune_nccl or crossovers --profile makes it anew",
+                      made_by, profile_version));
+  }
   const std::string foreign = R"({"made_for":{"processor":"abacus","processors":1,"gyre":"0.0.1"},)" + profile_of("").substr(1);
   CHECK(profile_error(foreign).empty());
 }

@@ -139,7 +139,7 @@ def written(name, text):
     return file
 
 
-def profile(name, choices=((0, "nccl"), (4000, "gyre"), (4001, "nccl")), version=os.environ["TEST_GYRE_VERSION"]):
+def profile(name, choices=((0, "nccl"), (4000, "gyre"), (4001, "nccl")), version=os.environ["TEST_PROFILE_VERSION"]):
     """Of two ranks on each of two nodes."""
     jobs = [{"ranks_per_node": 2, "nodes": 2, "choices": {"all_reduce": choices}}]
     return written(name, json.dumps({"nccl": {"machine": "m", "version": version, "date": "", "origin": "a test", "jobs": jobs}}))

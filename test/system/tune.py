@@ -39,7 +39,8 @@ def a_profile_of_another_machine_or_version_is_refused():
         with open(foreign, "w", encoding="utf-8") as file:
             json.dump(other, file)
         run("tune", *QUICK, "-o", profile, env={"GYRE_CONSTANTS": foreign}).passed()  # what the refusal advises
-        for key, value, words in (("processors", 1024, "this machine has"), ("processor", "abacus", "this machine has"), ("gyre", "0.0.1", "this is gyre")):
+        for key, value, words in (("processors", 1024, "this machine has"), ("processor", "abacus", "this machine has"), ("gyre", "0.0.1", "this is gyre"),
+                                  ("gyre", "0.1.0", "this is gyre"), ("gyre", "0.1.0+0", "this is gyre")):
             other = {**made, "made_for": {**made["made_for"], key: value}}
             with open(profile, "w", encoding="utf-8") as file:
                 json.dump(other, file)

@@ -1,0 +1,24 @@
+#include "base/processor.h"
+
+#include "test/catch.h"
+#include "test/folder.h"
+
+using namespace gyre;
+using gyre::test::Folder;
+
+TEST_CASE("a host goes by the models of its GPUs, each once, and then by its processors'") {
+  const Folder root;
+  const std::string processors = processors_of_host().model;
+  CHECK(models_of_host(root.path()) == std::vector{processors});
+  const auto gpu = [&](const std::string& address, const char* information) {
+    const auto folder = root.path() / "proc/driver/nvidia/gpus" / address;
+    std::filesystem::create_directories(folder);
+    std::ofstream(folder / "information") << information;
+  };
+  gpu("0000:0f:00.0", "Model: \t\t NVIDIA Abacus 80GB\nIRQ:   \t\t 11\n");
+  gpu("0000:1f:00.0", "IRQ: 12\nModel: NVIDIA Abacus 80GB\n");
+  gpu("0000:2f:00.0", "Model:\n");
+  gpu("0000:3f:00.0", "Model: NVIDIA Loom\n");
+  std::filesystem::create_directories(root.path() / "proc/driver/nvidia/gpus/0000:4f:00.0");
+  CHECK(models_of_host(root.path()) == std::vector<std::string>{"NVIDIA Abacus 80GB", "NVIDIA Loom", processors});
+}

@@ -1,6 +1,7 @@
 """gyre-perf topo: this machine, another's files, and files that are none. See system.py."""
 import os
 import tempfile
+import xml.etree.ElementTree
 
 from system import check, run, subjects
 
@@ -21,6 +22,31 @@ def what_is_dumped_is_read_back():
             check(a.read() == b.read(), shown.story())
         named = run("topo", env={"NCCL_TOPO_FILE": first}).passed()
         check(named.out == shown.out.replace("this machine: ", f"this machine, NCCL_TOPO_FILE {first}: "), named.story() + shown.story())
+
+
+def a_machine_with_gpus_is_drawn_with_its_channels():
+    """Four GPUs at an NVSwitch, two of them and their NICs on each NUMA node."""
+    gpu = '<pci busid="0000:{0}1:00.0" class="0x030200"><gpu dev="{0}" sm="90"><nvlink target="fffffff:ffff:ff" count="4" tclass="0x068000"/></gpu></pci>'
+    nic = '<pci busid="0000:{0}2:00.0" class="0x020700"><nic><net name="mlx5_{0}" dev="{0}" speed="400000" port="1" guid="0x1{0}"/></nic></pci>'
+    parts = ["".join((gpu + nic).format(number) for number in (2 * numa, 2 * numa + 1)) for numa in range(2)]
+    with tempfile.TemporaryDirectory() as folder:
+        machine, again, *pictures = (os.path.join(folder, name) for name in ("machine.xml", "again.xml", "a.svg", "b.svg"))
+        with open(machine, "w", encoding="utf-8") as file:
+            file.write('<system version="1">' + "".join(f'<cpu numaid="{numa}">{inside}</cpu>' for numa, inside in enumerate(parts)) + "</system>")
+        done = run("topo", "--xml", machine, "--nodes", 2, "--svg", pictures[0], "--dump", again).passed()
+        from_dump = run("topo", "--xml", again, "--nodes", 2, "--svg", pictures[1]).passed()
+        check(from_dump.out == done.out.replace(machine, again), done.story() + from_dump.story())
+        drawn = []
+        for picture in pictures:
+            drawn.append(["".join(text.itertext()) for text in xml.etree.ElementTree.parse(picture).iter("{http://www.w3.org/2000/svg}text")])
+        check(drawn[0][1:] == drawn[1][1:], f"{drawn}")  # but for the file's name
+        check({"Channels over 2 such nodes", *(f"mlx5_{number}, 400 Gbit/s" for number in range(4))} <= set(drawn[0]), f"{drawn[0]}")
+        for channel in range(4):  # two rows, each of two ports and all GPUs
+            panel = drawn[0].index(f"channel {channel}") + 1
+            for row in (drawn[0][panel:panel + 6], drawn[0][panel + 6:panel + 12]):
+                check(row[0] == f"mlx5_{channel}" and row[1].startswith("mlx5_") and sorted(row[2:]) == list("0123"), f"{drawn[0]}")
+        check(any(text.startswith("arrows: a ring; pale band: a tree") for text in drawn[0]), f"{drawn[0]}")
+        check(sum(" → GPU " in line and line.endswith("; NVLinks of its own") for line in done.out.splitlines()) == 8, done.story())
 
 
 def files_that_are_none():
@@ -100,4 +126,4 @@ def a_file_of_several_hosts():
         check(f"NCCL_TOPO_FILE {hosts}: taken for this machine's map, of 2 hosts in it the first" in done.err, done.story())
 
 
-subjects([a_file_of_several_hosts, nics_without_names, this_machine, what_is_dumped_is_read_back, files_that_are_none, paths_that_are_empty_or_the_same, nodes_without_gpus])
+subjects([a_machine_with_gpus_is_drawn_with_its_channels, a_file_of_several_hosts, nics_without_names, this_machine, what_is_dumped_is_read_back, files_that_are_none, paths_that_are_empty_or_the_same, nodes_without_gpus])

@@ -2,7 +2,7 @@
 #include "topo/discover.h"
 
 #include "test/catch.h"
-#include "test/topo/fake_machine.h"
+#include "test/topo/five_machines.h"
 
 using namespace gyre;
 using namespace gyre::topo;
@@ -19,11 +19,6 @@ const Port& port_of(const Topology& topology, const Way& way) { return topology.
 Distance between(const Topology& topology, int a, int b) {
   CHECK(path(topology, b, a).distance == path(topology, a, b).distance);
   return path(topology, a, b).distance;
-}
-DriverGpu driver_gpu(const std::string& address, int index) {
-  DriverGpu told{*parse_pci_address(address), {}};
-  told.gpu.index = index;
-  return told;
 }
 
 }  // namespace
@@ -64,28 +59,7 @@ TEST_CASE("a DGX: each GPU goes out by the NIC on its own switch") {
 
 TEST_CASE("a box of two sockets: switches behind a switch, and one NIC for four GPUs") {
   const FakeMachine machine;
-  machine.x86();
-  machine.numa(0, "0000ffff");
-  machine.numa(1, "ffff0000");
-  for (int socket = 0; socket < 2; ++socket) {
-    const std::string s = std::to_string(socket);
-    const std::string top = "0000:" + s + "0/0000:" + s + "0:01.0/0000:" + s + "1:00.0";
-    machine.bridge("0000:" + s + "0/0000:" + s + "0:01.0", socket);
-    machine.bridge(top, socket);
-    for (int half = 0; half < 2; ++half) {
-      const std::string below = top + "/0000:" + s + "2:0" + std::to_string(half) + ".0";
-      const std::string bus = "/0000:" + s + std::to_string(3 + half);
-      machine.bridge(below, socket);
-      machine.bridge(below + bus + ":00.0", socket);
-      for (int gpu = 0; gpu < 2; ++gpu) {
-        const std::string port = below + bus + ":00.0/0000:" + s + std::to_string(5 + half) + ":0" + std::to_string(gpu) + ".0";
-        machine.bridge(port, socket);
-        machine.gpu(port + "/0000:" + s + std::to_string(7 + half) + ":0" + std::to_string(gpu) + ".0", socket);
-      }
-    }
-    const std::string nic = machine.nic(top + "/0000:" + s + "2:02.0/0000:" + s + "9:00.0", socket);
-    machine.rdma(nic, "mlx5_" + s, "100 Gb/sec (4X EDR)");
-  }
+  test::make_box(machine);
   const Topology box = found(machine);
   const auto gpus = box.all<Gpu>();
   REQUIRE(gpus.size() == 8);
@@ -103,14 +77,7 @@ TEST_CASE("a box of two sockets: switches behind a switch, and one NIC for four 
 
 TEST_CASE("a flat virtual machine: what is equally near is dealt in turn, and nothing is known of links") {
   const FakeMachine machine;
-  machine.x86();
-  machine.numa(0, "ff");
-  for (int i = 0; i < 4; ++i) machine.pci("0000:00/0000:00:0" + std::to_string(4 + i) + ".0", {"0x030200", "0x10de", -1, "", 0, 0});
-  for (int i = 0; i < 2; ++i) {
-    const std::string nic = machine.pci("0000:00/0000:00:0" + std::to_string(2 + i) + ".0", {"0x020000", "0x1af4", -1, "", 0, 0});
-    machine.interface(nic + "/virtio" + std::to_string(i), "eth" + std::to_string(i), "-1");  // the folder is below the function's
-  }
-  machine.put("sys/class/net/lo/operstate", "unknown");
+  test::make_flat_vm(machine);
   const Topology vm = found(machine);
   REQUIRE(vm.all<Gpu>().size() == 4);
   REQUIRE(vm.all<Nic>().size() == 2);
@@ -127,13 +94,7 @@ TEST_CASE("a flat virtual machine: what is equally near is dealt in turn, and no
 
 TEST_CASE("a laptop: one GPU of NVIDIA's, on a link that lost lanes; what is down is no way out") {
   const FakeMachine machine;
-  machine.x86();
-  machine.pci("0000:00/0000:00:02.0", {"0x030000", "0x8086", -1, "", 0, 0});
-  machine.bridge("0000:00/0000:00:01.0", -1);
-  machine.pci("0000:00/0000:00:01.0/0000:01:00.0", {"0x030000", "0x10de", -1, "16.0 GT/s PCIe", 8, 4});
-  machine.pci("0000:00/0000:00:01.0/0000:01:00.1", {"0x040300", "0x10de", -1, "16.0 GT/s PCIe", 8, 8});  // its sound
-  machine.interface(machine.pci("0000:00/0000:00:14.3", {"0x028000", "0x8086", -1, "", 0, 0}), "wlan0", "");
-  machine.interface(machine.pci("0000:00/0000:00:1f.6", {"0x020000", "0x8086", -1, "", 0, 0}), "enp0s31f6", "1000", "down");
+  test::make_laptop(machine);
   const Topology laptop = found(machine);
   REQUIRE(laptop.all<Numa>().size() == 1);
   const auto gpus = laptop.all<Gpu>();
@@ -165,25 +126,7 @@ TEST_CASE("an interface is a way out if it is up, or its driver does not say") {
 
 TEST_CASE("a tray like a GB200's: nodes of memory alone are left out, GPUs are joined by switches") {
   const FakeMachine machine;
-  machine.arm();
-  machine.numa(0, "00,000000ff");
-  machine.numa(1, "00,0000ff00");
-  for (int memory = 2; memory < 6; ++memory) machine.numa(memory, "00,00000000");
-  std::vector<DriverGpu> driver;
-  for (int i = 0; i < 4; ++i) {
-    const std::string domain = std::string(i < 2 ? "00" : "01") + (i % 2 == 0 ? "08" : "09");
-    machine.bridge(domain + ":00/" + domain + ":00:00.0", i / 2);
-    machine.gpu(domain + ":00/" + domain + ":00:00.0/" + domain + ":01:00.0", i / 2);
-    const std::string other = std::string(i < 2 ? "10" : "11") + domain.substr(2);
-    machine.bridge(other + ":00/" + other + ":00:00.0", i / 2);
-    machine.rdma(machine.nic(other + ":00/" + other + ":00:00.0/" + other + ":01:00.0", i / 2), "mlx5_" + std::to_string(i),
-                 "400 Gb/sec (4X NDR)");
-    driver.push_back(driver_gpu(domain + ":01:00.0", 3 - i));  // the driver's order is its own
-    driver.back().gpu.compute_capability = 100;
-    driver.back().gpu.nvlinks = {{std::nullopt, 0x068000, i == 3 ? 16 : 18}};
-    driver.back().gpu.c2c_links = 1;
-  }
-  const Topology tray = found(machine, driver);
+  const Topology tray = found(machine, test::make_tray(machine));
   REQUIRE(tray.all<Numa>().size() == 2);
   CHECK(std::get<Numa>(tray.parts[0].is).arch == "arm64");
   const auto gpus = tray.all<Gpu>();

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "test/catch.h"
-#include "test/topo/fake_machine.h"
+#include "test/topo/five_machines.h"
 #include "topo/discover.h"
 #include "topo/job_channels.h"
 
@@ -72,6 +72,9 @@ Topology flat() {
 }
 std::vector<GpuRow> flat_rows() { return rows_of(flat()); }
 
+Topology laptop() { return test::NamedMachine{"", test::make_laptop}.topology(); }
+Topology tray() { return test::NamedMachine{"", test::make_tray}.topology(); }
+
 /// Ranks that are dealt to hosts in turn, and there to GPUs in the order given.
 std::vector<GpuRank> dealt(const std::vector<GpuRow>& rows, int hosts, const std::vector<size_t>& gpus) {
   static constexpr const char* names[] = {"a", "b", "c", "d"};
@@ -135,6 +138,19 @@ TEST_CASE("the order changes with the machine") {
   CHECK(gpu_rings(dealt(flat_rows(), 1, {3, 2, 1, 0}))->orders.rings == std::vector<RankOrder>{{3, 2, 1, 0}});
 }
 
+TEST_CASE("laptops are one ring over their one GPU each; a tray has one for each NVLink of the GPU with fewest, several for each port") {
+  const auto laptops = rows_of(laptop()), trays = rows_of(tray());
+  CHECK(laptops.size() == 1);
+  CHECK(laptops[0].rails == std::vector<std::string>{"wlan0"});
+  CHECK(gpu_rings(dealt(laptops, 1, {0}))->orders.rings == std::vector<RankOrder>{{0}});
+  CHECK(gpu_rings(dealt(laptops, 3, {0}))->orders.rings == std::vector<RankOrder>{{0, 1, 2}});
+  CHECK(gpu_rings(dealt(trays, 1, {0, 1, 2, 3}))->orders.rings.size() == 16);
+  const auto two = dealt(trays, 2, {0, 1, 2, 3});
+  const auto found = *gpu_rings(two);
+  REQUIRE(found.orders.rings.size() == 4);
+  for (const RankOrder& ring : found.orders.rings) CHECK(hops_between_hosts(ring, two) == 2);
+}
+
 TEST_CASE("between hosts there is a ring for each port near a GPU, which leaves each host once") {
   const auto rows = dgx_rows(18);
   for (const int hosts : {2, 3}) {
@@ -156,7 +172,7 @@ TEST_CASE("between hosts there is a ring for each port near a GPU, which leaves 
 }
 
 TEST_CASE("rings and chains are the channels that gyre-perf topo shows of the machine, on one host and on several") {
-  for (const Topology& machine : {dgx(0), dgx(18), box(), box(3), flat()}) {
+  for (const Topology& machine : {dgx(0), dgx(18), box(), box(3), flat(), laptop(), tray()}) {
     for (const int hosts : {1, 2, 3}) {
       std::vector<GpuRank> ranks;
       for (const char* host : {"a", "b", "c"}) {

@@ -145,7 +145,7 @@ void ring_peer(transport::Doorbell& doorbell, const Connections& connections, Ra
 }  // namespace
 
 Result<std::unique_ptr<transport::Doorbell>> open_doorbell(Bootstrap& bootstrap, const Connections& connections) {
-  auto created = transport::Doorbell::create(bootstrap.rank(), bootstrap.size());
+  auto created = transport::Doorbell::create(bootstrap.rank(), bootstrap.size(), bootstrap.size() - 1);
   if (!created) log::info("no doorbell: {}", created.error().what);
   const auto addresses = GYRE_TRY(bootstrap.all_gather(created ? (*created)->address() : ""));
   if (!created) return std::unique_ptr<transport::Doorbell>();

@@ -1,6 +1,7 @@
 // The TCP backend between two workers of this process, and a process that is killed.
 #include "transport/tcp.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -109,6 +110,55 @@ TEST_CASE("tcp: nothing is shown before it is announced, and another message tha
   CHECK(in.front().bytes == bytes);
   CHECK(untouched == std::vector<std::byte>(bytes));
   CHECK(p.right_worker->failure() == nullptr);
+}
+
+TEST_CASE("tcp: who sleeps is woken by the messages that he awaits") {
+  Pair p({4, 4096});
+  auto& in = p.right->fifo();
+  const auto data = pattern(1, 100);
+  std::vector<pollfd> awaited;
+  const auto ready = [&](std::chrono::milliseconds limit) {
+    awaited.clear();
+    if (!p.right_worker->arm(awaited)) return -1;
+    return ::poll(awaited.data(), awaited.size(), static_cast<int>(limit.count()));
+  };
+  CHECK(ready({}) == 0);
+  CHECK(awaited.empty());
+  REQUIRE(in.expect(1, nullptr, 100));
+  CHECK(ready({}) == 0);
+  CHECK(awaited.size() == 1);
+  REQUIRE(send_copy(p.left->fifo(), 1, data));
+  CHECK(ready(patience) == 1);
+  REQUIRE(wait_for([&] { return in.front().data != nullptr; }));
+  in.pop();
+  // What was not announced is no reason to wake, until it is.
+  REQUIRE(send_copy(p.left->fifo(), 2, data));
+  CHECK(ready(std::chrono::milliseconds(20)) == 0);
+  REQUIRE(in.expect(2, nullptr, 100));
+  CHECK(ready(patience) == 1);
+  p.left.reset();
+  CHECK(ready(patience) == 1);
+}
+
+TEST_CASE("tcp: who sleeps is woken by room for what the kernel did not take") {
+  Pair p({2, 1 << 20}, tiny);
+  const auto data = pattern(1, 1 << 20);
+  auto& out = p.left->fifo();
+  REQUIRE(out.send_from(1, data.data(), data.size()));
+  p.left_worker->progress();
+  REQUIRE(out.completed() == 0);
+  std::vector<pollfd> awaited;
+  REQUIRE(wait_for([&] {  // until its peer's kernel has all that it takes
+    awaited.clear();
+    p.left_worker->progress();
+    return p.left_worker->arm(awaited) && ::poll(awaited.data(), awaited.size(), 20) == 0;
+  }));
+  REQUIRE(awaited.size() == 1);
+  std::vector<std::byte> place(1 << 20);
+  auto& in = p.right->fifo();
+  REQUIRE(in.expect(1, place.data(), place.size()));
+  in.front();
+  CHECK(::poll(awaited.data(), awaited.size(), static_cast<int>(std::chrono::milliseconds(patience).count())) == 1);
 }
 
 TEST_CASE("tcp: what does not fit a slot is refused aloud") {

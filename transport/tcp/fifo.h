@@ -2,6 +2,8 @@
 // `credits` messages, and what was not announced stays in the socket. So `credits` messages can be under way without the receiver's help,
 // whatever the sizes of the socket's buffers. front() asks the socket of the peer that is waited for, and Traffic the others.
 #pragma once
+#include <poll.h>
+
 #include <chrono>
 #include <optional>
 #include <string>
@@ -44,6 +46,8 @@ class TcpFifo final : public Fifo {
   bool asked = false;    ///< by front(), since Traffic saw it last
   bool read();
   bool write();
+  /// For poll(); no events: nothing is under way.
+  pollfd waits() const { return {fd_.get(), static_cast<short>((awaits() ? POLLIN : 0) | (queued ? POLLOUT : 0)), 0}; }
   /// Whether the peer's host has not answered the kernel for so long, although it should have.
   void look_at_host(std::chrono::seconds silence);
 

@@ -50,6 +50,14 @@ unsigned Traffic::progress() {
   return count;
 }
 
+// Who sleeps calls progress() too seldom to get to that by counting.
+void Traffic::arm(std::vector<pollfd>& awaited) {
+  look_at_hosts();
+  for (const TcpFifo* fifo : all_) {
+    if (const pollfd waits = fifo->waits(); waits.events != 0) awaited.push_back(waits);
+  }
+}
+
 unsigned Traffic::ask_one() {
   while (!awaited_.empty()) {
     next_ = next_ < awaited_.size() ? next_ : 0;

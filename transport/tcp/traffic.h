@@ -2,6 +2,8 @@
 // take everything, asked each time, and those that wait for messages, asked one after the other while nothing else moves. Each is entered
 // once. Used by the worker's thread; allocates only when connections come.
 #pragma once
+#include <poll.h>
+
 #include <chrono>
 #include <optional>
 #include <vector>
@@ -25,6 +27,9 @@ class Traffic {
   /// A message was used: who waits asks its own socket, and the others can wait.
   void moved() { idle_ = 0; }
   unsigned progress();
+  /// Adds the sockets that have something under way, each with what it waits for. Those of others would be ready all the time, for messages
+  /// that nobody has announced.
+  void arm(std::vector<pollfd>& awaited);
 
   /// Keeps the first.
   void record(const Error& failure) {

@@ -24,6 +24,10 @@ class TcpWorker final : public Worker {
   Result<std::unique_ptr<Endpoint>> connect(std::string_view address, std::string_view hello) override;
   Result<std::unique_ptr<Memory>> register_memory(std::span<std::byte>, MemoryKind) override { return std::make_unique<Memory>(); }
   unsigned progress() override { return traffic_.progress(); }
+  bool arm(std::vector<pollfd>& awaited) override {
+    traffic_.arm(awaited);
+    return true;
+  }
   bool polls_by_kernel() const override { return true; }
   void abandon() override { abandoned_ = true; }
   const Error* failure() const override { return traffic_.failure(); }

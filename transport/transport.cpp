@@ -119,7 +119,11 @@ Result<std::unique_ptr<Worker>> open_worker(const Device& device, Slots slots, c
   }
 #endif
 #ifdef GYRE_HAVE_UCX
-  if (device.backend == "ucx") return open_ucx_worker(slots);
+  if (device.backend == "ucx") {
+    UcxWay way;
+    way.wakes = sysfs::rdma_ports("/sys").empty();  // some over RDMA can't (EFA's SRD), and others would be taken
+    return open_ucx_worker(slots, way);
+  }
 #endif
   return Error{Code::invalid_usage, why_not(device.backend, device.backend)};
 }

@@ -22,6 +22,7 @@ struct UcxWay {
   bool reads_processes = false;  ///< may read and write the peer's memory in place, which the kernel may forbid
   size_t requests = 256;         ///< that one endpoint can have under way
   bool keepalive = true;         ///< UCX probes idle peers; over RDMA it takes one that is stopped for dead, so not where others watch
+  bool wakes = false;            ///< Worker::arm() can be asked; UCX passes over what can't wake a sleeper then
   std::vector<std::string> flushes{};  ///< devices that write GPU memory themselves, and by a read make it visible there
 };
 

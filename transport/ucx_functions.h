@@ -34,9 +34,11 @@
   F(ucp_tag_recv_nbx, 6)           \
   F(ucp_tag_send_nbx, 5)           \
   F(ucp_tag_send_sync_nbx, 5)      \
+  F(ucp_worker_arm, 1)             \
   F(ucp_worker_create, 3)          \
   F(ucp_worker_destroy, 1)         \
   F(ucp_worker_get_address, 3)     \
+  F(ucp_worker_get_efd, 2)         \
   F(ucp_worker_progress, 1)        \
   F(ucp_worker_release_address, 2) \
   F(ucs_log_num_handlers, 0)       \

@@ -118,7 +118,7 @@ Result<Context> open_context(const UcxWay& way, uint64_t features) {
 }
 
 Result<std::unique_ptr<Worker>> UcxWorker::open(Slots slots, const UcxWay& way) {
-  auto context = GYRE_TRY(open_context(way));
+  auto context = GYRE_TRY(open_context(way, UCP_FEATURE_TAG | (way.wakes ? uint64_t{UCP_FEATURE_WAKEUP} : 0)));
   std::unique_ptr<UcxWorker> worker(new UcxWorker(std::move(context), slots, way));
   GYRE_TRY(worker->start());
   return std::unique_ptr<Worker>(std::move(worker));
@@ -141,6 +141,7 @@ Status UcxWorker::start() {
   std::memcpy(address_.data(), address, bytes);
   ucp_worker_release_address(worker, address);
   if (!way_.flushes.empty()) flushes_ = GYRE_TRY(Flushes::open(way_.flushes));
+  if (way_.wakes && ucp_worker_get_efd(worker, &events_) != UCS_OK) events_ = -1;
   name_ = host_and_process();
   host_ = host_id();
   can_watch_ = !way_.local && !only_shared_memory();
@@ -251,6 +252,15 @@ unsigned UcxWorker::progress() {
   if (!can_watch_ && ++calls_ % 1024 == 0) [[unlikely]]
     look_at_processes();
   return count;
+}
+
+// Who sleeps calls progress() too seldom to get to the processes by counting.
+bool UcxWorker::arm(std::vector<pollfd>& awaited) {
+  if (events_ < 0 || stopped_ || flushes_) return false;
+  if (!can_watch_) look_at_processes();
+  if (ucp_worker_arm(worker_.get()) != UCS_OK) return false;
+  awaited.push_back({events_, POLLIN, 0});
+  return true;
 }
 
 void UcxWorker::look_at_processes() {

@@ -35,6 +35,7 @@ class UcxWorker final : public Worker {
   Result<Request*> flush(const Memory&, const std::byte* data) override;
   void release_flush(Request*) override;
   unsigned progress() override;
+  bool arm(std::vector<pollfd>& awaited) override;
   const Error* failure() const override { return failure_ ? &*failure_ : nullptr; }
   void abandon() override { abandoned_ = true; }
   bool abandoned() const { return abandoned_; }
@@ -110,6 +111,7 @@ class UcxWorker final : public Worker {
   Slots slots_;
   std::string name_, address_;
   uint64_t host_ = 0;
+  int events_ = -1;        // UCX's descriptor; none where it is not asked to wake
   bool can_watch_ = true;  // UCX tells of lost peers, on every endpoint so far
   uint32_t calls_ = 0;
   std::chrono::steady_clock::time_point looked_{};

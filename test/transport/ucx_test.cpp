@@ -2,6 +2,7 @@
 // anything of UCX is opened in the child; the parent opens its own afterwards.
 #include "transport/ucx.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -337,6 +338,55 @@ TEST_CASE("ucx between two threads: slots that differ are an error on both sides
     if (error.find("credits of") == std::string::npos) throw std::runtime_error("no error, but: " + error);
     meet(*worker, wire);
   });
+}
+
+namespace {
+
+/// Whether who would sleep now is woken within the limit, or kept awake.
+bool wakes(Worker& worker, std::chrono::milliseconds limit) {
+  std::vector<pollfd> awaited;
+  return !worker.arm(awaited) || poll(awaited.data(), awaited.size(), static_cast<int>(limit.count())) > 0;
+}
+
+}  // namespace
+
+TEST_CASE("ucx between two threads: who sleeps is woken by what comes, and what has come keeps him awake") {
+  in_two_threads([](Wire wire, bool left) {
+    UcxWay way;
+    way.wakes = true;
+    auto worker = must(open_ucx_worker({}, way));
+    auto endpoint = std::move(join(*worker, wire, left)[0]);
+    std::array<std::byte, 8> data{};
+    for (uint64_t tag = 0; tag < 10; ++tag) {
+      const bool asleep = tag % 2 == 0;  // before it comes
+      Request* request = nullptr;
+      if (left) {
+        request = endpoint->receive(tag, data, nullptr);
+        await(*worker, "quiet", [&] { return !wakes(*worker, std::chrono::milliseconds(20)); });
+        std::vector<pollfd> awaited;
+        if (!worker->arm(awaited)) throw std::runtime_error("not quiet");
+        wire.put("send");
+        if (!asleep) wire.get();
+        if (poll(awaited.data(), awaited.size(), 5000 * static_cast<int>(slow)) != 1) throw std::runtime_error("not woken");
+        if (asleep) wire.get();
+        if (!wakes(*worker, std::chrono::milliseconds(5000 * slow))) throw std::runtime_error("asleep over a message");
+      } else {
+        wire.get();
+        request = endpoint->send(tag, data, nullptr);
+      }
+      await(*worker, "message", [&] { return request->done; });
+      if (!left) wire.put("sent");
+      endpoint->release(request);
+    }
+    meet(*worker, wire);
+  });
+}
+
+TEST_CASE("ucx between two threads: who was not asked to can't wake a sleeper") {
+  auto worker = must(open_ucx_worker({}));
+  std::vector<pollfd> awaited;
+  CHECK_FALSE(worker->arm(awaited));
+  CHECK(awaited.empty());
 }
 
 TEST_CASE("ucx: one worker can be both sides, with two listeners") {

@@ -28,9 +28,9 @@ std::vector<transport::Worker*> workers(const Connections& connections) {
   return all;
 }
 
-Surroundings surroundings(const std::vector<transport::Worker*>& workers, bool crowded, transport::Doorbell* doorbell) {
+Surroundings surroundings(std::vector<transport::Worker*> workers, bool crowded, transport::Doorbell* doorbell) {
   const bool by_kernel = std::any_of(workers.begin(), workers.end(), [](const auto* worker) { return worker->polls_by_kernel(); });
-  return {crowded, !workers.empty(), by_kernel, doorbell};
+  return {crowded, by_kernel, std::move(workers), doorbell};
 }
 
 std::unique_ptr<Direct> direct(Rank rank, std::unique_ptr<transport::Board> board, int looks, Away away) {

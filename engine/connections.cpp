@@ -129,10 +129,12 @@ Result<Connections> connect_ranks(Bootstrap& bootstrap, const Config& config, co
 
 namespace {
 
-// Ranks that reach each other's memory. Where one's bell can't be opened it is not rung, and looks by itself.
+// Of ranks that reach each other's memory.
+bool rings(const std::string& transport) { return transport == "shm" || transport == "loopback"; }
+
+// Where one's bell can't be opened it is not rung, and looks by itself.
 void ring_peer(transport::Doorbell& doorbell, const Connections& connections, Rank peer, const std::string& address) {
-  const std::string& transport = connections.transports[static_cast<size_t>(peer)];
-  if ((transport != "shm" && transport != "loopback") || address.empty()) return;
+  if (!rings(connections.transports[static_cast<size_t>(peer)]) || address.empty()) return;
   if (const Status opened = doorbell.open(peer, address); !opened) {
     log::info("rank {} is not woken: {}", peer, opened.error().what);
     return;
@@ -145,7 +147,10 @@ void ring_peer(transport::Doorbell& doorbell, const Connections& connections, Ra
 }  // namespace
 
 Result<std::unique_ptr<transport::Doorbell>> open_doorbell(Bootstrap& bootstrap, const Connections& connections) {
-  auto created = transport::Doorbell::create(bootstrap.rank(), bootstrap.size(), bootstrap.size() - 1);
+  const auto near = std::count_if(connections.transports.begin(), connections.transports.end(), rings);
+  const bool networks = std::any_of(connections.backends.begin(), connections.backends.end(),
+                                    [](const Backend& backend) { return backend.worker != nullptr && backend.device.between_hosts; });
+  auto created = transport::Doorbell::create(bootstrap.rank(), bootstrap.size(), static_cast<int>(near), networks);
   if (!created) log::info("no doorbell: {}", created.error().what);
   const auto addresses = GYRE_TRY(bootstrap.all_gather(created ? (*created)->address() : ""));
   if (!created) return std::unique_ptr<transport::Doorbell>();

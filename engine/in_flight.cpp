@@ -77,9 +77,10 @@ bool InFlight::move_others() {
   if (!listing.owns_lock()) return true;  // another thread moves them
   bool any = false;
   for (InFlight* one : every.list) {
-    if (one->attended_.load(std::memory_order_relaxed) != 0) continue;
+    const auto attended = [one] { return one->attended_.load(std::memory_order_relaxed) != 0; };
+    if (attended()) continue;
     const std::unique_lock lock(one->mutex_, std::try_to_lock);
-    if (!lock.owns_lock() || one->operations_.empty()) continue;
+    if (!lock.owns_lock() || attended() || one->operations_.empty()) continue;  // it may be since
     any = true;
     for (transport::Worker* worker : one->workers_) worker->progress();
     one->move();  // last: whoever sees its end may go on without the lock

@@ -56,8 +56,11 @@ class InFlight final : public Work {
 
   /// Moves those of all communicators for which nobody waits; true: there are some.
   static bool move_others();
-  /// Somebody waits for that one, and moves all; 0: nobody does.
-  void attend(uint64_t last) { attended_.store(last, std::memory_order_relaxed); }
+  /// Somebody waits for that one, and moves all, so that no other thread does from now on; 0: nobody waits.
+  void attend(uint64_t last) {
+    const std::lock_guard lock(mutex_);
+    attended_.store(last, std::memory_order_relaxed);
+  }
 
  private:
   Work& front() const {

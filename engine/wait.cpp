@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 namespace gyre::engine {
 namespace {
@@ -19,7 +20,7 @@ constexpr int free_looks = 300, crowded_looks = 4;
 // Who sleeps is woken in some 20 us, so that this adds a few percent at most to what is waited for. In less time the ranks of a crowded
 // host may not all have had their turn, and ranks that yield are faster than ranks that sleep, if nobody else is there.
 constexpr std::chrono::nanoseconds short_yields = 500us;
-// What comes by the network does not wake it, and is seen after a nap, which takes some 100 us.
+// What comes by a network wakes it later than that or, where the network can't, is seen after a nap, which takes some 100 us.
 constexpr std::chrono::nanoseconds long_yields = 5ms;
 // A yield that takes so long gave the processor to a program that computes. Where most of the time goes so, it comes back much sooner to a
 // rank that sleeps, and yields are left alone for a while: a longer one each time that they have then failed again. A few such yields
@@ -35,8 +36,8 @@ constexpr uint64_t look_every = 64, look_every_spin = 1024;
 
 Patience Patience::of(std::string_view wait, const Surroundings& around) {
   const uint64_t few = around.by_kernel ? crowded_calls : crowded_spins;
-  Patience p{around.crowded ? crowded_looks : free_looks, around.crowded ? few : free_spins, around.by_network ? long_yields : short_yields,
-             false};
+  Patience p{around.crowded ? crowded_looks : free_looks, around.crowded ? few : free_spins,
+             around.networks.empty() ? short_yields : long_yields, false};
   if (wait == "spin") p.for_ever = true;
   if (wait == "yield") p.yields = std::chrono::nanoseconds::max();
   if (wait == "sleep") p = {crowded_looks, crowded_spins, 0ns, false};
@@ -91,19 +92,25 @@ bool Waiter::nap_blindly() {
 // In two steps: what came before the peers could see that it sleeps must be looked for in between.
 bool Waiter::sleep(const Work& work) {
   if (doorbell_ == nullptr) return nap_blindly();
-  if (!armed_) {
-    armed_ = true;
-    doorbell_->arm(work.awaits_only());
-    return false;
-  }
-  doorbell_->sleep(nap());
+  if (!armed_) return arm(work);
+  networks_.empty() ? doorbell_->sleep(nap()) : doorbell_->sleep(nap(), awaited_);
   rise();
   return true;
 }
 
+// What keeps a network from it has often come by then; else it may stay for long.
+bool Waiter::arm(const Work& work) {
+  awaited_.clear();
+  armed_ = std::all_of(networks_.begin(), networks_.end(), [this](transport::Worker* network) { return network->arm(awaited_); });
+  if (!armed_) return std::exchange(refused_, !refused_) && nap_blindly();
+  refused_ = false;
+  doorbell_->arm(work.awaits_only());
+  return false;
+}
+
 std::chrono::nanoseconds Waiter::nap() const {
   const auto rung = doorbell_->rung();
-  return by_network_ || !rung.by_all ? blind_nap : rung.sure ? longest_nap : unsure_nap;
+  return !rung.by_all ? blind_nap : rung.sure ? longest_nap : unsure_nap;
 }
 
 void Waiter::rise() {

@@ -1,12 +1,15 @@
 // How a rank waits for its peers: it polls; after a while it lets others have its processor between polls; then it sleeps until a peer of
-// its host wakes it. How long it does each is its own affair, and no other rank's. No system call while messages keep coming.
+// its host wakes it, or something comes by a network that tells of it. How long it does each is its own affair, and no other rank's. No
+// system call while messages keep coming.
 #pragma once
 #include <chrono>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "engine/work.h"
 #include "transport/doorbell.h"
+#include "transport/transport.h"
 
 namespace gyre::engine {
 
@@ -20,10 +23,10 @@ inline void relax_processor() {
 
 /// What a rank finds where it waits.
 struct Surroundings {
-  bool crowded = false;                     ///< the host has more ranks than processors
-  bool by_network = false;                  ///< some of what comes rings no bell
-  bool by_kernel = false;                   ///< a poll is a system call
-  transport::Doorbell* doorbell = nullptr;  ///< null: nobody wakes this rank
+  bool crowded = false;                        ///< the host has more ranks than processors
+  bool by_kernel = false;                      ///< a poll is a system call
+  std::vector<transport::Worker*> networks{};  ///< by which comes what rings no bell
+  transport::Doorbell* doorbell = nullptr;     ///< null: nobody wakes this rank
 };
 
 /// How long it waits in which way.
@@ -39,9 +42,9 @@ struct Patience {
 
 class Waiter {
  public:
-  /// `wait`: GYRE_WAIT. The doorbell must outlive it.
+  /// `wait`: GYRE_WAIT. What is around must outlive it.
   Waiter(std::string_view wait, const Surroundings& around)
-      : patience_(Patience::of(wait, around)), doorbell_(around.doorbell), by_network_(around.by_network) {}
+      : patience_(Patience::of(wait, around)), networks_(around.networks), doorbell_(around.doorbell) {}
 
   /// Something moved: the next wait starts afresh.
   void reset() {
@@ -49,8 +52,8 @@ class Waiter {
     if (armed_) [[unlikely]]
       rise();
   }
-  /// Lets a moment pass. True now and then: time to look at what a waiting rank should look at rarely.
-  /// `awake`: something else is to be looked at soon, so that it must not sleep until it is woken.
+  /// Lets a moment pass; no other thread touches the networks meanwhile. True now and then: time to look at what a waiting rank should look
+  /// at rarely. `awake`: something else is to be looked at soon, so that it must not sleep until it is woken.
   bool pause(const Work& work, bool awake) {
     if (++idle_ > patience_.spins) return leave(work, awake);
     relax_processor();
@@ -68,6 +71,7 @@ class Waiter {
   bool spin_on(uint64_t left);
   bool yield(uint64_t left);
   bool sleep(const Work&);
+  bool arm(const Work&);
   bool nap_blindly();
   std::chrono::nanoseconds nap() const;
   void shun(std::chrono::steady_clock::time_point before);
@@ -75,10 +79,12 @@ class Waiter {
   void look_at_clock(uint64_t left);
 
   Patience patience_;
+  std::vector<transport::Worker*> networks_;
   transport::Doorbell* doorbell_;
-  bool by_network_;
+  std::vector<pollfd> awaited_;  // of the networks
   uint64_t idle_ = 0;
-  bool armed_ = false;  // peers see that it sleeps, or is about to
+  bool armed_ = false;    // peers see that it sleeps, or is about to, and networks wake it
+  bool refused_ = false;  // a network could not be armed, and all was looked at once more
   std::chrono::steady_clock::time_point since_, now_;
   std::chrono::steady_clock::duration waited_{};
   std::chrono::steady_clock::time_point counted_since_;  // what yields take

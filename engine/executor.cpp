@@ -95,15 +95,17 @@ void Executor::rest(const Work& work) {
   look_far_ |= waiter_.pause(work, others);
 }
 
-void Executor::progress() {
-  for (transport::Worker* worker : workers_) worker->progress();
+bool Executor::progress() {
+  unsigned count = 0;
+  for (transport::Worker* worker : workers_) count += worker->progress();
+  return count != 0;
 }
 
 // Progress comes last, and work moves after it before anything is said of what it waits for, which may have come with that.
 Status Executor::look(const Work& work) {
   if (work.stranger() >= 0 || (bootstrap_.attention() && bootstrap_.asked())) return settle(work);
   if (std::exchange(look_far_, false)) GYRE_TRY(stalled(work));
-  progress();
+  if (progress()) waiter_.stir();
   return {};
 }
 

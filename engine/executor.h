@@ -38,7 +38,7 @@ class Executor {
   void go_on();
   const Error* known() const;
   Result<Work::Moved> advance(Work&);
-  void progress();
+  bool progress();
   Status look(const Work&);
   bool may_still_come(const Work&);
   Status ended(const Work&);

@@ -61,6 +61,11 @@ class Waiter {
   }
   /// The same of one that does something else before it polls again, and looks at all each time.
   void pass();
+  /// A network has brought something, which will wake nobody any more: all is looked at again before this rank sleeps.
+  void stir() {
+    if (armed_) [[unlikely]]
+      rise();
+  }
   /// How often to look for one peer, that is about to come, before others are looked for.
   int looks() const { return patience_.looks; }
   /// How long nothing has moved, to the precision of pause()'s true.

@@ -184,8 +184,9 @@ class Worker {
   virtual void release_flush(Request*) {}
   /// Does what is ready and returns how much that was.
   virtual unsigned progress() = 0;
-  /// For who is about to sleep in poll(): adds what is to be waited for. Whatever comes from now on makes one of these ready; what came
-  /// before must be looked for after this. False: something has come, or may come unheard, so that who sleeps must look by himself.
+  /// For who is about to sleep in poll(): adds what is to be waited for. Whatever comes from now on makes one of these ready, until
+  /// progress() has taken it; what came before must be looked for after this. False: something has come, or may come unheard, so that who
+  /// sleeps must look by himself.
   virtual bool arm(std::vector<pollfd>& /*awaited*/) { return false; }
   /// Whether asking for messages is a system call, so that whoever waits beside others should ask less often.
   virtual bool polls_by_kernel() const { return false; }

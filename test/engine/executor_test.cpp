@@ -1,6 +1,7 @@
 // What the executor makes of work that waits.
 #include "engine/executor.h"
 
+#include <algorithm>
 #include <chrono>
 #include <future>
 #include <optional>
@@ -95,26 +96,56 @@ class LastSend final : public Work {
   bool fails_;
 };
 
-/// Brings word of a failure as it completes a send.
-class BadNews final : public transport::Worker {
+class FakeNetwork : public transport::Worker {
  public:
-  explicit BadNews(transport::Bootstrap& bootstrap) : bootstrap_(bootstrap) {}
   Result<std::unique_ptr<transport::Listener>> listen() override { return none(); }
   Result<std::unique_ptr<transport::Endpoint>> connect(std::string_view /*address*/, std::string_view /*hello*/) override { return none(); }
   Result<std::unique_ptr<transport::Memory>> register_memory(std::span<std::byte> /*region*/, transport::MemoryKind /*kind*/) override {
     return none();
-  }
-  unsigned progress() override {
-    if (!completed) bootstrap_.fail({Code::remote, "rank 1 is gone"});
-    completed = true;
-    return 1;
   }
 
   bool completed = false;
 
  private:
   static Error none() { return {Code::internal, "not here"}; }
+};
+
+/// Brings word of a failure as it completes a send.
+class BadNews final : public FakeNetwork {
+ public:
+  explicit BadNews(transport::Bootstrap& bootstrap) : bootstrap_(bootstrap) {}
+  unsigned progress() override {
+    if (!completed) bootstrap_.fail({Code::remote, "rank 1 is gone"});
+    completed = true;
+    return 1;
+  }
+
+ private:
   transport::Bootstrap& bootstrap_;
+};
+
+/// What it waits for comes when it is about to sleep, and is taken before it does.
+class TakenInTime final : public FakeNetwork {
+ public:
+  bool arm(std::vector<pollfd>& /*awaited*/) override { return armed_ = true; }
+  unsigned progress() override { return std::exchange(completed, armed_) == armed_ ? 0 : 1; }
+
+ private:
+  bool armed_ = false;
+};
+
+class Awaited final : public Work {
+ public:
+  explicit Awaited(const bool& completed) : completed_(completed) {}
+  Moved move() override { return {completed_, completed_}; }
+  Rank stranger() const override { return -1; }
+  std::vector<Rank> awaited() const override { return {}; }
+  std::string where() const override { return "for the network"; }
+  Description description() const override { return {0, 0, "a call"}; }
+  std::vector<transport::Pair> pairs() const override { return {}; }
+
+ private:
+  const bool& completed_;
 };
 
 }  // namespace
@@ -133,6 +164,26 @@ TEST_CASE("a call that completes as word of a failure comes is complete") {
     auto moved = executor.step(work);
     while (moved && !moved->done) moved = executor.step(work);
     return error_of(moved);
+  });
+  CHECK(words[0] == "");
+}
+
+TEST_CASE("who is about to sleep looks at what its network has taken meanwhile") {
+  const auto words = run_ranks(1, all_configured({}), [&](Communicator& communicator) -> std::string {
+    auto least = std::chrono::steady_clock::duration::max();
+    for (int i = 0; i < 20; ++i) {
+      TakenInTime network;
+      const auto doorbell = transport::Doorbell::create(0, 1, 0, true);
+      if (!doorbell) return doorbell.error().what;
+      Waiter waiter("sleep", {false, false, {&network}, doorbell->get()});
+      const std::vector<std::string> links{""};
+      Executor executor(communicator.bootstrap(), {&network}, links, waiter);
+      Awaited work(network.completed);
+      const auto begin = std::chrono::steady_clock::now();
+      if (const Status status = executor.run(work); !status) return status.error().what;
+      least = std::min(least, std::chrono::steady_clock::now() - begin);
+    }
+    return least < std::chrono::milliseconds(5) ? "" : "it slept";  // ten
   });
   CHECK(words[0] == "");
 }

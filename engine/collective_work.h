@@ -30,7 +30,7 @@ class CollectiveWork final : public Work {
     buffers_ = buffers;
     limit_ = limit;
     directly_ = planned.direct.has_value();
-    contest_ = directly_ && planned.direct->read && contests_ != nullptr ? &contests_->of(planned.call) : nullptr;
+    contest_ = directly_ && planned.direct->contested && contests_ != nullptr ? &contests_->of(planned.call) : nullptr;
     if (contest_ != nullptr) begun_ = Clock::now();
     if (directly_) {
       direct_->bind(*planned.direct, call, buffers, contest_);

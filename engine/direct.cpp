@@ -41,8 +41,8 @@ Direct::Direct(Rank rank, std::unique_ptr<Board> board, int spins, Away away)
 void Direct::bind(const DirectPlan& plan, const Identity& call, const Buffers& buffers, Contest* contest) {
   plan_ = &plan;
   form_ = nullptr;
-  contest_ = plan.read ? contest : nullptr;
-  straight_ = plan.read && (contest_ == nullptr || contest_->straight());
+  contest_ = contest;
+  straight_ = plan.read && (contest == nullptr || contest->straight());
   stages_ = plan.staged && !straight_;
   call_ = call;
   own_ = {static_cast<const std::byte*>(buffers.input), static_cast<std::byte*>(buffers.output), nullptr};

@@ -30,7 +30,7 @@ class Direct final : public Work {
 
   /// Groups that run between the collectives; it must outlive this.
   void between(const Work& groups) { groups_ = &groups; }
-  /// `contest`: of calls like this, which it is a part of where nothing is null and all could be read straight; null: they are.
+  /// `contest`: says which way this call goes where it may be read straight, and hears of it; null: straight.
   void bind(const DirectPlan&, const Identity&, const Buffers&, Contest* contest = nullptr);
   /// After a run: nothing was done that counts, on any rank; inputs are as they were.
   bool declined() const { return declined_; }

@@ -153,6 +153,7 @@ Result<DirectPlan> DirectForms::plan(const Call& any, bool ordered, bool may_sta
   const size_t most_staged = bounces ? most_read_by_all(plan.call) : transport::Board::slot_bytes;
   const bool shows = may_stage && bytes <= most_staged;
   if (may_map && attaches(plan.call, shows)) plan.read = GYRE_TRY(form(plan.call, Kind::read));
+  plan.contested = plan.read && may_stage;
   if (shows) plan.staged = GYRE_TRY(form(plan.call, Kind::staged));
   if (may_map && (!plan.staged || bytes > staged_at_best(plan.call.collective))) plan.mapped = GYRE_TRY(form(plan.call, Kind::mapped));
   if (!plan.staged && bounces && plan.call.count > 0) plan.bounced = GYRE_TRY(bounced(plan.call));

@@ -50,7 +50,9 @@ struct DirectPlan {
   std::optional<DirectForm> staged{};  ///< none: inputs do not fit the board, or are bounced
   std::optional<DirectForm> mapped{};  ///< none: not worth a second meeting
   std::optional<Bounced> bounced{};    ///< mapped also runs, on copies, where no rank's buffers lie in heaps
-  std::optional<DirectForm> read{};    ///< runs by system calls where not all ranks' buffers do, if that is the faster way (contest.h)
+  std::optional<DirectForm> read{};    ///< runs by system calls where not all ranks' buffers do
+
+  bool contested = false;  ///< whether that is the faster way its calls find out (contest.h)
 
   /// The form that runs where all ranks' buffers lie so, read `straight` or not; null: messages carry the call.
   const DirectForm* form(BufferKind, bool straight = true) const;

@@ -165,7 +165,7 @@ std::vector<topo::DirectCandidate> Planner::direct_candidates(const Planned& pla
        {&planned.direct->staged, access == topo::BufferAccess::attached ? &planned.direct->read : &planned.direct->mapped}) {
     if (!*form) continue;
     const bool staged = (*form)->schedule->staged;
-    const bool contested = planned.direct->read && access == topo::BufferAccess::attached;
+    const bool contested = planned.direct->contested && access == topo::BufferAccess::attached;
     topo::DirectCandidate out{family_of(**form), staged ? "staged" : topo::name(access), {}, {}, "runs"};
     if (contested)
       out.when = staged ? "runs where calls find it faster" : "runs, unless calls find copies faster";

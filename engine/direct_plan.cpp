@@ -129,11 +129,12 @@ bool DirectForms::attaches(const Call& call, bool shows) const {
          block <= most_read_crowded / static_cast<size_t>(reads_one ? 1 : ranks_);
 }
 
-// Bytes of input beyond which not all ranks read all inputs, where these can be bounced: each of two then reads as much, and ranks that
-// share processors meet twice for it, which outweighs what they sum up to some number of elements (perf/results/2026-11-26-staged).
+// Bytes of input beyond which not all ranks read all inputs, where these can be bounced: where processors are not as near each other as two
+// threads of a core, what is shown takes up to three times as long to read, and where they are, a fifth less at best
+// (perf/results/2026-11-29-staged). Ranks that share processors meet twice to bounce, which outweighs what they sum up to some number of
+// elements (perf/results/2026-11-26-staged).
 size_t DirectForms::most_read_by_all(const Call& call) const {
   constexpr size_t elements = 4096, least = 8 << 10, most = 16 << 10;
-  if (ranks_ == 2) return transport::Board::slot_bytes;
   return crowded_ ? std::clamp(elements * size_of(call.type), least, most) : 2048;
 }
 

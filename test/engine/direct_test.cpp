@@ -155,13 +155,12 @@ TEST_CASE("the passes of all ranks make a collective, also past the caches") {
 
 TEST_CASE("an all-reduce is right at the ends of the sizes that are reduced in copies, by all that it can run") {
   for (const int ranks : some_ranks) {
-    CHECK(first_wrong(run_ranks(ranks, over_shm, [ranks](Communicator& communicator) {
+    CHECK(first_wrong(run_ranks(ranks, over_shm, [](Communicator& communicator) {
             std::string wrong;
             for (const size_t count : std::initializer_list<size_t>{512, 513, 4096, 4097, 8192, 8193, 1 << 19, (1 << 19) + 1}) {
               const Call call{Collective::all_reduce, count, DataType::int32, ReduceOp::sum, 0};
-              const std::string family =
-                  *communicator.algorithm(call);  // between 512 and 4096 of more than two ranks, as these have processors
-              const size_t shown = ranks == 2 ? 8192 : 512, copied_from = ranks == 2 ? 8192 : 4096;
+              const std::string family = *communicator.algorithm(call);
+              constexpr size_t shown = 512, copied_from = 4096;  // between them as ranks have processors
               if ((count <= shown && family != "one_shot") || (count > copied_from && count <= 1 << 19 && family != "two_shot"))
                 return "not " + family;
               for (const bool in_place : {false, true}) {

@@ -56,7 +56,7 @@ void add_sweep_flags(CLI::App* sub, Flags& flags) {
   add_bytes(sub, "-i,--stepbytes", sweep.step_bytes, "Fixed step between sizes, in place of the factor");
   constexpr int many = 1 << 30;
   add_number(sub, "-n,--iters", 1, many, "Timed iterations of a size (20)", [&](int n) { sweep.timing.iterations = n; });
-  add_number(sub, "-w,--warmup_iters", 0, many, "Iterations before (5)", [&](int n) { sweep.timing.warmup = n; });
+  add_number(sub, "-w,--warmup_iters", 0, many, "Iterations before (17)", [&](int n) { sweep.timing.warmup = n; });
   add_names(sub, "-d,--datatype", sweep.types, data_type_named, all_data_types, "Element type, or all (float)");
   add_op(sub, *sweep.benchmark, flags.ops);
   add_root(sub, *sweep.benchmark, flags.root);

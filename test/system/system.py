@@ -292,7 +292,11 @@ def subjects(tests):
         sys.exit(f"usage: {sys.argv[0]} PATH_TO_GYRE_PERF [TEST…]")
     _perf = os.path.abspath(sys.argv[1])
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that `finally` runs
-    wanted = [test for test in tests if not sys.argv[2:] or test.__name__ in sys.argv[2:]]
+    named = {test.__name__: test for test in tests}
+    unknown = [name for name in sys.argv[2:] if name not in named]
+    if unknown:
+        sys.exit(f"no such test: {' '.join(unknown)}")
+    wanted = [named[name] for name in sys.argv[2:]] or tests
     verdicts = []
     for test in wanted:
         begun = time.monotonic()

@@ -248,7 +248,7 @@ TEST_CASE("where ranks share hosts a schedule by hosts is chosen, and where they
   topo::Profiles profiles;
   const std::vector<std::string> two{"a", "a", "a", "a", "b", "b", "b", "b"}, one(8, "a"), eight{"a", "b", "c", "d", "e", "f", "g", "h"};
   for (const char* network : {"tcp", "verbs"}) {
-    for (const uint64_t processors : {0xff, 0x3}) {  // of each host: enough for its ranks, or not
+    for (const uint64_t processors : {uint64_t{0xff}, uint64_t{0x3}}) {  // of each host: enough for its ranks, or not
       const auto chosen = [&](const std::vector<std::string>& hosts, size_t bytes) {
         auto facts = on(hosts);
         for (Facts& each : facts) each.processors = {processors}, each.backends = {"shm", network};
@@ -265,7 +265,7 @@ TEST_CASE("where ranks share hosts a schedule by hosts is chosen, and where they
         CHECK(by_hosts(large));
         CHECK(large.shape.grid == std::vector{4, 2});
       }
-      for (const size_t bytes : {32 << 10, 4 << 20}) {
+      for (const size_t bytes : {size_t{32} << 10, size_t{4} << 20}) {
         CHECK_FALSE(by_hosts(chosen(one, bytes)));
         CHECK_FALSE(by_hosts(chosen(eight, bytes)));
       }

@@ -7,11 +7,11 @@
 #include <sys/stat.h>
 
 #include <cerrno>
-#include <charconv>
 #include <cstdint>
 #include <cstring>
 
 #include "base/text.h"
+#include "transport/fields.h"
 
 namespace gyre::transport {
 namespace {
@@ -34,20 +34,12 @@ Result<std::byte*> map(int fd, size_t offset, size_t bytes) {
 struct Address {
   uint64_t pid, fd, secret, bytes;
 };
-bool parse(std::string_view text, Address& address) {
-  for (uint64_t* field : {&address.pid, &address.fd, &address.secret, &address.bytes}) {
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *field, 16);
-    if (error != std::errc()) return false;
-    text.remove_prefix(static_cast<size_t>(end - text.data()));
-    if (text.starts_with(':')) text.remove_prefix(1);
-  }
-  return text.empty();
-}
 
 // What the address names, and how long it is, once it is sure that it is this.
 Result<std::pair<UniqueFd, size_t>> open_file(std::string_view text, size_t least_bytes) {
   Address address{};
-  if (!parse(text, address)) return Error{Code::remote, fmt::format("shm: '{}' is not an address of shared memory", text)};
+  if (!parse_fields(text, {&address.pid, &address.fd, &address.secret, &address.bytes}))
+    return Error{Code::remote, fmt::format("shm: '{}' is not an address of shared memory", text)};
   const std::string path = fmt::format("/proc/{}/fd/{}", address.pid, address.fd);
   UniqueFd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!fd) return Error{Code::remote, fmt::format("shm: cannot open {} (memory of process {}): {}", path, address.pid, errno_text(errno))};

@@ -20,14 +20,6 @@ namespace {
 constexpr auto release_time = std::chrono::seconds(1);
 constexpr uint64_t refused_word = 0x72656675736564;  // in place of a plan's hash
 
-std::vector<transport::Worker*> workers(const Connections& connections) {
-  std::vector<transport::Worker*> all;
-  for (const Backend& backend : connections.backends) {
-    if (backend.worker != nullptr && backend.device.between_hosts) all.push_back(backend.worker.get());
-  }
-  return all;
-}
-
 Surroundings surroundings(std::vector<transport::Worker*> workers, bool crowded, transport::Doorbell* doorbell) {
   const bool by_kernel = std::any_of(workers.begin(), workers.end(), [](const auto* worker) { return worker->polls_by_kernel(); });
   return {crowded, by_kernel, std::move(workers), doorbell};
@@ -49,11 +41,11 @@ Communicator::Communicator(Formed formed)
       planner_(rank(), std::move(formed.circumstances), slots_, connections_.fifos.size(), formed.board.get(), formed.crowded),
       explanations_(*given_.explain != 0 && rank() == 0 ? std::make_unique<Explanations>() : nullptr),
       batch_(rank(), connections_.fifos.front(), *formed.config.slot_bytes, formed.away),
-      waiter_(*given_.wait, surroundings(workers(connections_), formed.crowded, doorbell_.get())),
+      waiter_(*given_.wait, surroundings(networks(connections_), formed.crowded, doorbell_.get())),
       collective_(rank(), connections_.fifos, formed.away, direct(rank(), std::move(formed.board), waiter_.looks(), formed.away),
                   formed.contests, batch_),
-      executor_(*bootstrap_, workers(connections_), connections_.transports, waiter_),
-      in_flight_(collective_, batch_, workers(connections_)),
+      executor_(*bootstrap_, networks(connections_), connections_.transports, waiter_),
+      in_flight_(collective_, batch_, networks(connections_)),
       time_limit_(std::chrono::seconds(*given_.deadline)) {}
 
 Communicator::~Communicator() {

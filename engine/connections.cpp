@@ -146,11 +146,17 @@ void ring_peer(transport::Doorbell& doorbell, const Connections& connections, Ra
 
 }  // namespace
 
+std::vector<transport::Worker*> networks(const Connections& connections) {
+  std::vector<transport::Worker*> all;
+  for (const Backend& backend : connections.backends) {
+    if (backend.worker != nullptr && backend.device.between_hosts) all.push_back(backend.worker.get());
+  }
+  return all;
+}
+
 Result<std::unique_ptr<transport::Doorbell>> open_doorbell(Bootstrap& bootstrap, const Connections& connections) {
   const auto near = std::count_if(connections.transports.begin(), connections.transports.end(), rings);
-  const bool networks = std::any_of(connections.backends.begin(), connections.backends.end(),
-                                    [](const Backend& backend) { return backend.worker != nullptr && backend.device.between_hosts; });
-  auto created = transport::Doorbell::create(bootstrap.rank(), bootstrap.size(), static_cast<int>(near), networks);
+  auto created = transport::Doorbell::create(bootstrap.rank(), bootstrap.size(), static_cast<int>(near), !networks(connections).empty());
   if (!created) log::info("no doorbell: {}", created.error().what);
   const auto addresses = GYRE_TRY(bootstrap.all_gather(created ? (*created)->address() : ""));
   if (!created) return std::unique_ptr<transport::Doorbell>();

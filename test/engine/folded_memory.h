@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
-#include <cstring>
-#include <stdexcept>
+#include <system_error>
 
 namespace gyre::test {
 
@@ -22,10 +22,12 @@ class FoldedMemory {
   static_assert((size_t{4} << 30) % fold_bytes != 0 && (size_t{2} << 30) % fold_bytes != 0);
 
   FoldedMemory() : fd_(::memfd_create("folded", MFD_CLOEXEC)) {
-    if (fd_ < 0 || ::ftruncate(fd_, fold_bytes) != 0) throw std::runtime_error("memfd_create");
-    data_ = map(nullptr, bytes, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+    if (fd_ < 0 || ::ftruncate(fd_, fold_bytes) != 0) throw std::system_error(errno, std::generic_category(), "memfd_create");
+    // Addresses only, which count as no memory even where the kernel promises no more than there is.
+    data_ = map(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
     for (size_t at = 0; at < folded_bytes; at += fold_bytes)
-      map(data_ + at, std::min(fold_bytes, folded_bytes - at), MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd_);
+      map(data_ + at, std::min(fold_bytes, folded_bytes - at), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd_);
+    map(data_ + folded_bytes, end_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1);
   }
   ~FoldedMemory() {
     ::munmap(data_, bytes);
@@ -43,9 +45,9 @@ class FoldedMemory {
   }
 
  private:
-  static std::byte* map(std::byte* at, size_t size, int flags, int fd) {
-    void* mapped = ::mmap(at, size, PROT_READ | PROT_WRITE, flags, fd, 0);
-    if (mapped == MAP_FAILED) throw std::runtime_error("mmap");
+  static std::byte* map(std::byte* at, size_t size, int access, int flags, int fd) {
+    void* mapped = ::mmap(at, size, access, flags, fd, 0);
+    if (mapped == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "mmap");
     return static_cast<std::byte*>(mapped);
   }
 

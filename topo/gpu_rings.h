@@ -23,8 +23,8 @@ struct GpuRings {
   uint64_t digest = 0;   ///< of the channels over GPUs, and of who is on which
 };
 
-/// By rank. `missing`: ranks that do not reach each other; they are neighbours only where no order of a host's GPUs, or of hosts, avoids
-/// it. Error: as job_channels().
+/// By rank. `missing`: ranks that do not reach each other; rings pass them by on a host, and hosts of which some do not, where an order is
+/// found that does. Error: as job_channels().
 Result<GpuRings> gpu_rings(std::span<const GpuRank>, const schedule::RankPairs& missing = {});
 /// The ports near GPUs that have ranks, of all hosts together, by the length and order of their names: a host that took fewer than another
 /// would deal with ports of other rails.

@@ -8,7 +8,7 @@
 namespace gyre::topo {
 namespace {
 
-constexpr int most_looks = 200'000;  // some milliseconds
+constexpr int most_looks = 200'000;  // tens of milliseconds
 
 // Depth first, hosts that lack most links first, while there is most choice for them.
 class HostSearch {

@@ -123,15 +123,19 @@ Measured waiting_cost(const test::RankConfig& config) {
   });
 }
 
-/// The ranks make 100 calls, each of them in turn 1 ms after the others. How long that takes, in ms.
+/// The ranks make 100 calls, each of them in turn 1 ms after the others. How long the median call takes, in ms: not their sum, to which
+/// adds whoever else has the processors for a while.
 Measured waking_time(const test::RankConfig& config) {
   return least_of_three(config, [](Rank rank, const auto& reduce_all) {
-    const auto before = std::chrono::steady_clock::now();
-    for (int call = 0; call < 100; ++call) {
-      if (call % 3 == rank) std::this_thread::sleep_for(1ms);
+    std::vector<long> calls;
+    while (calls.size() < 100) {
+      const auto before = std::chrono::steady_clock::now();
+      if (static_cast<Rank>(calls.size() % 3) == rank) std::this_thread::sleep_for(1ms);
       reduce_all();
+      calls.push_back(in_ms(std::chrono::steady_clock::now() - before));
     }
-    return in_ms(std::chrono::steady_clock::now() - before);
+    std::nth_element(calls.begin(), calls.begin() + 50, calls.end());
+    return calls[50];
   });
 }
 
@@ -171,7 +175,7 @@ TEST_CASE("a rank that sleeps is woken by what comes", "[transport]") {
     INFO(place.transport);
     const Measured measured = waking_time(place.config("sleep"));
     CHECK(measured.error == "");
-    CHECK(measured.most < 500);
+    CHECK(measured.most < 9);
   }
 }
 

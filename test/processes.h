@@ -5,11 +5,13 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdlib>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "test/folder.h"
 #include "test/ranks.h"
 
 namespace gyre::test {
@@ -17,12 +19,14 @@ namespace gyre::test {
 /// As run_ranks(). A rank that is killed says nothing.
 inline Words run_processes(int size, const RankConfig& config, const RankBody& body) {
   const transport::Door door = *transport::open_door();
+  const Folder shared("/dev/shm");              // UCX's files, each there for a moment: who is killed within that leaves it
   std::vector<std::pair<pid_t, int>> children;  // process, and where it writes
   for (Rank rank = 0; rank < size; ++rank) {
     std::array<int, 2> pipe{};
     if (::pipe(pipe.data()) != 0) throw std::runtime_error("pipe");
     const pid_t child = ::fork();
     if (child == 0) {
+      ::setenv("UCX_POSIX_DIR", shared.path().c_str(), 1);
       const std::string said = run_rank(door, rank, size, config, body);
       [[maybe_unused]] const ssize_t wrote = ::write(pipe[1], said.data(), said.size());
       ::_exit(0);

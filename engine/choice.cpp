@@ -16,11 +16,14 @@ namespace {
 
 constexpr size_t channels_unasked = 2;  // what any family needs
 
-// What is known of ranks in the order of their numbers.
+// What is known of ranks in the order of their numbers: hosts where those of each follow each other, whatever the order of hosts.
 Placed numbered(const Placed& placed) {
+  if (placed.order.empty()) return {placed.hosts, {}, {}};
+  if (placed.hosts.empty()) return {};
+  const auto per_host = static_cast<size_t>(placed.hosts[0]);
   for (size_t position = 0; position < placed.order.size(); ++position) {
-    const auto host = [&](size_t at) { return placed.hosts.empty() ? -1 : static_cast<int>(at) / placed.hosts[0]; };
-    if (host(position) < 0 || host(position) != host(static_cast<size_t>(placed.order[position]))) return {};
+    const Rank rank = placed.order[position], first = placed.order[position / per_host * per_host];
+    if (rank / placed.hosts[0] != first / placed.hosts[0]) return {};
   }
   return {placed.hosts, {}, {}};
 }

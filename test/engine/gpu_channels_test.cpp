@@ -179,6 +179,20 @@ TEST_CASE("what can't run in the order of GPUs runs by the ranks' numbers where 
   CHECK(second.shape.root == 2);
 }
 
+TEST_CASE("hosts stay known to calls by the ranks' numbers, in whatever order channels go around them") {
+  const auto facts = on_gpus({"a", "a", "b", "b", "c", "c"});
+  const std::vector<RankOrder> rings{{0, 1, 5, 4, 2, 3}};
+  auto c = *circumstances(configured({"GYRE_NUMERICS=ordered"}), facts);
+  c.placed = placed(facts, {rings, rings});
+  const Call by_numbers{Collective::all_reduce, 1000, DataType::float32, ReduceOp::sum, 0};
+  CHECK(query(c, by_numbers, false).placement.per_node == 2);
+  c.algorithm = "hierarchical";
+  topo::Profiles profiles;
+  const Choice choice = *choose(c, sum_of(1000), profiles);
+  REQUIRE(choice.orders == rings);
+  CHECK(choose(c, sum_of(1000), profiles, {{key(choice), "no"}})->orders.empty());
+}
+
 TEST_CASE("between ranks that nothing joins channels have neither neighbours nor relays, where there is another order") {
   std::vector<Facts> facts = on_gpus({"a", "a", "a", "a"});
   for (Rank rank = 0; rank < 4; ++rank) {  // all at a switch

@@ -25,7 +25,7 @@ namespace {
 constexpr std::chrono::milliseconds attempt_slack{3000};
 constexpr std::chrono::milliseconds pause{50};
 // How long word of a rank's end can take to get here.
-constexpr std::chrono::milliseconds word_time{200};
+constexpr std::chrono::milliseconds word_time{3000};
 // Ranks come from the same exchange; one whose processor somebody else has comes later, and what would be measured means nothing.
 constexpr std::chrono::microseconds trial_patience{20000};
 constexpr int64_t always_attached = 2;  // GYRE_ATTACH
@@ -37,6 +37,16 @@ auto while_others_move(Step step) -> decltype(step()) {
   auto done = std::async(std::launch::async, std::move(step));
   while (done.wait_for(std::chrono::microseconds(50)) != std::future_status::ready) InFlight::move_others();
   return done.get();
+}
+
+/// What ended the communicator whose ranks met. Those who know that may be meeting without this rank already, and then what they say of it
+/// is not the cause.
+const Error* word_of_end(transport::Bootstrap& of, const std::atomic<bool>* cancelled) {
+  const auto end = std::chrono::steady_clock::now() + word_time;
+  while (std::chrono::steady_clock::now() < end && (cancelled == nullptr || !cancelled->load())) {
+    if (const Error* ended = of.wait_for_failure(pause)) return ended;
+  }
+  return nullptr;
 }
 
 /// Without a grid that so many of the ranks can't have.
@@ -147,11 +157,12 @@ Result<std::unique_ptr<Communicator>> Communicator::split(int color, int key, co
   transport::Rendezvous meeting = reunion_.rendezvous(members, start_limit());
   meeting.cancelled = cancelled;
   meeting.of = bootstrap_.get();  // a rank that has ended since does not come
-  auto made = while_others_move([&] { return among(members, meeting, gpu); });
-  if (made) return made;
-  // Those who know that may be meeting without it already, and then what they say of this rank is not the cause.
-  if (const Error* ended = bootstrap_->wait_for_failure(word_time)) return *ended;
-  return made;
+  return while_others_move([&]() -> Result<std::unique_ptr<Communicator>> {
+    auto made = among(members, meeting, gpu);
+    if (made || made.error().code != Code::remote) return made;
+    const Error* ended = word_of_end(*bootstrap_, cancelled);
+    return ended != nullptr ? *ended : made.error();
+  });
 }
 
 Result<std::unique_ptr<Communicator>> Communicator::shrink(std::span<const Rank> without, const std::atomic<bool>* cancelled) {

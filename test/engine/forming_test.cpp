@@ -3,6 +3,9 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <atomic>
+#include <future>
+#include <thread>
 
 #include "engine/communicator.h"
 #include "test/catch.h"
@@ -11,6 +14,7 @@
 #include "test/processes.h"
 #include "test/ranks.h"
 #include "test/text.h"
+#include "transport/bootstrap_wire.h"
 
 using namespace gyre;
 using namespace gyre::engine;
@@ -63,6 +67,26 @@ TEST_CASE("a rank that waits in a split for one that stays away has a deadline")
   });
   CHECK(words[0] == "rank 1 did not come to a call of all within 1 s");
   CHECK(words[1] == "rank 0 gave up: rank 1 did not come to a call of all within 1 s");
+}
+
+TEST_CASE("a split that fails says who has ended all, though word of that comes later") {
+  const Words words = run_ranks(3, all_configured({}), [](Communicator& all) -> std::string {
+    const Rank rank = all.rank();
+    std::atomic<bool> cancelled = false;
+    auto later = std::async(std::launch::async, [&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(rank == 2 ? 700 : 100));
+      if (rank == 2) all.abort("enough");
+      cancelled = rank == 1;
+    });
+    if (rank != 2) return error_of(all.split(0, rank == 1 ? -1 : 0, &cancelled));  // rank 1 is who the others join
+    std::string color_and_key;
+    transport::bootstrap::put(color_and_key, 0);
+    transport::bootstrap::put(color_and_key, 0);
+    return error_of(all.all_gather(color_and_key));  // and does not meet the others
+  });
+  CHECK(contains(words[0], "aborted: enough"));
+  CHECK(contains(words[1], "it was told to"));
+  CHECK(words[2].empty());
 }
 
 TEST_CASE("a shrink to other ranks than another's is an error on both") {

@@ -59,6 +59,13 @@ const Benchmark* benchmark_named(std::string_view name) {
   return found == benchmarks().end() ? nullptr : &*found;
 }
 
+// What is wrong with how and where a run says that it was made; empty: nothing.
+std::string wrong_origin(const json& head) {
+  if (head.contains("machine") && !head.at("machine").is_object()) return "machine must be a JSON object";
+  if (head.contains("command") && !head.at("command").is_string()) return "command must be text";
+  return {};
+}
+
 // What is wrong with the head of a sweep; empty: nothing.
 std::string read_head(const json& head, Results& results) {
   const std::string collective = head.at("collective");
@@ -68,7 +75,7 @@ std::string read_head(const json& head, Results& results) {
   if (!head.at("ranks").is_number_integer() || head.at("ranks").get<int64_t>() < 1 || head.at("ranks").get<int64_t>() > 1 << 24) {
     return "ranks must be a number from 1";
   }
-  return {};
+  return wrong_origin(head);
 }
 
 // Adds a row's ways; what is wrong with it; empty: nothing.
@@ -124,6 +131,7 @@ Result<Results> read_document(const std::string& path, const json& document) {
 }
 
 Result<Results> read_samples_of(const std::string& path, const json& head) {
+  if (const std::string wrong = wrong_origin(head); !wrong.empty()) return no_result(path, 1, wrong);
   const auto samples = GYRE_TRY(read_samples({path}));
   Results results;
   results.path = path;
@@ -171,7 +179,7 @@ std::string Results::origin() const {
   const std::string of_commit = word(about, "commit");
   if (about.contains("gyre"))
     words.push_back(fmt::format("gyre {}{}", word(about, "gyre"), of_commit.empty() ? "" : " (" + of_commit + ")"));
-  if (const auto machine = about.find("machine"); machine != about.end() && machine->is_object()) {
+  if (const auto machine = about.find("machine"); machine != about.end()) {
     words.push_back(word(*machine, "processor"));
     words.push_back(word(*machine, "processors") + " processors");
     words.push_back("kernel " + word(*machine, "kernel"));

@@ -157,18 +157,18 @@ void describe(Section& section, bool spreads) {
 }
 
 // That the ranks shared: samples say it, and sweeps inside a host.
-std::optional<int> processors_of(const SectionPart& part) {
+std::optional<int64_t> processors_of(const SectionPart& part) {
   if (part.apart.empty()) return std::nullopt;
   if (part.from->samples) return part.apart.front()->processors;
   const nlohmann::json processors = part.from->about.value("/machine/processors"_json_pointer, nlohmann::json());
-  return part.apart.front()->transport == "shm" && processors.is_number_integer() ? std::optional<int>(processors) : std::nullopt;
+  return part.apart.front()->transport == "shm" && processors.is_number_integer() ? std::optional<int64_t>(processors) : std::nullopt;
 }
 
 std::string title_of(const SweepKind& kind, const std::vector<SectionPart>& parts) {
   const auto& [benchmark, ranks, transport, type, redop, root] = kind;
   std::string shared;
   for (const SectionPart& part : parts) {
-    const int processors = processors_of(part).value_or(ranks);
+    const int64_t processors = processors_of(part).value_or(ranks);
     if (processors < ranks) shared = fmt::format(" on {} processors", processors);
   }
   std::string title(benchmark->title);

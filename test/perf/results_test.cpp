@@ -79,6 +79,9 @@ TEST_CASE("a file that is no results is an error that names the line") {
   CHECK(wrong(sweep_head() + sweep_row(8, 1) + sweep_head()).starts_with(":3: no result: a second run begins"));
   CHECK(wrong(sweep_head("\"x\":1", 0) + sweep_row(8, 1)).starts_with(":1: no result: ranks must be a number from 1"));
   CHECK(wrong(sweep_head("\"x\":1", 2, "all_redcue")).starts_with(":1: no result: 'all_redcue' is no collective"));
+  CHECK(wrong(sweep_head(R"("machine":[1])") + sweep_row(8, 1)) == ":1: no result: machine must be a JSON object");
+  CHECK(wrong(sweep_head(R"("command":[1])") + sweep_row(8, 1)) == ":1: no result: command must be text");
+  CHECK(wrong("{\"machine\":[1]}\n" + sample(8, 2, "ring")) == ":1: no result: machine must be a JSON object");
   CHECK(wrong(sample(8, 2, "ring") + "{}\n").starts_with(":2: not a sample: "));
   CHECK(wrong("[1,2]\n").starts_with(":1: no result: "));
   const auto missing = read_results("/no/such/file");

@@ -130,9 +130,9 @@ bool DirectForms::attaches(const Call& call, bool shows) const {
 }
 
 // Bytes of input beyond which not all ranks read all inputs, where these can be bounced: where processors are not as near each other as two
-// threads of a core, what is shown takes up to three times as long to read, and where they are, a fifth less at best
-// (perf/results/2026-11-29-staged). Ranks that share processors meet twice to bounce, which outweighs what they sum up to some number of
-// elements (perf/results/2026-11-26-staged).
+// threads of a core, reading what is shown takes up to three times as long (perf/results/2026-11-29-staged), and where they are, 0.7 of the
+// time at best. Ranks that share processors meet twice to bounce, which outweighs what they sum up to some number of elements
+// (perf/results/2026-11-26-staged).
 size_t DirectForms::most_read_by_all(const Call& call) const {
   constexpr size_t elements = 4096, least = 8 << 10, most = 16 << 10;
   return crowded_ ? std::clamp(elements * size_of(call.type), least, most) : 2048;

@@ -30,7 +30,7 @@ enum class Average : uint8_t { rank_0, mean, least, most };
 enum class Blocking : uint8_t { none, barrier_timed, call, barrier_untimed };
 
 struct Timing {
-  int warmup = 17;  // as many as large calls try what is faster (engine/contest.h)
+  int warmup = 17;  ///< large calls try what is faster in their first 8 or 16 (engine/contest.h)
   int iterations = 20;
   int calls = 1;  ///< that make an iteration, on each communicator
   Blocking blocking = Blocking::none;

@@ -1,11 +1,14 @@
 #!/bin/sh
-# The choice on the simulator, on eight example clusters: ./clusters.sh GYRE-PERF FOLDER [COLLECTIVE], two minutes
-gyre_perf=$1 out=$2 collective=${3:-all_reduce} i=0
+# The choice on the simulator, on eight example clusters: ./clusters.sh GYRE-PERF FOLDER [COLLECTIVE [price]], two minutes. `price`: by price only
+gyre_perf=$1 out=$2 collective=${3:-all_reduce} by=${4:-both} i=0
 mkdir -p "$out"
 while read -r most job; do
   i=$((i + 1))
-  { echo "gyre-perf model $job"; $gyre_perf model $job --collective $collective --simulate -b 8 -e $most -f 2 -o "$out/times-$i.json"; } > "$out/by-price-$i.txt"
-  { echo "gyre-perf model $job"; $gyre_perf model $job --collective $collective --simulate -b 9 -e $most -f 2 --constants "$out/times-$i.json"; } > "$out/by-times-$i.txt"
+  simulated="model $job --collective $collective --simulate"
+  [ "$by" = price ] && times= || times="-o $out/times-$i.json"
+  { echo "gyre-perf $simulated"; $gyre_perf $simulated -b 8 -e $most -f 2 $times; } > "$out/by-price-$i.txt"
+  [ "$by" = price ] && continue
+  { echo "gyre-perf $simulated"; $gyre_perf $simulated -b 9 -e $most -f 2 --constants "$out/times-$i.json"; } > "$out/by-times-$i.txt"
 done <<'JOBS'
 1G --ranks 8 --nodes 1
 1G --ranks 16 --nodes 2

@@ -76,7 +76,7 @@ def a_cell_is_lost_beyond_its_spread_only():
     check(True, all_report.not_led(all_report.points(behind)).startswith("- lost: 2 ranks, shm, all_reduce, float32, 8 B, gyre: 0.33 (0.25..0.50)"))
     level = behind + [row(4, "mpich", 2), row(4, "gyre", 1)]
     check(True, all_report.not_led(all_report.points(level)).startswith("- level"))
-    check("None.\n", all_report.not_led(all_report.points([row(1, "mpich", 1), row(1, "gyre", 1)])))
+    check("", all_report.not_led(all_report.points([row(1, "mpich", 1), row(1, "gyre", 1)])))
 
 
 def the_bound_is_the_larger_one_of_the_same_hop():
@@ -91,8 +91,11 @@ def the_bound_is_the_larger_one_of_the_same_hop():
 
 def halves_are_compared_at_as_many_elements():
     rows = [row(1, "gyre", 8, 256, only_ours=True), row(1, "gyre", 5, 128, kind="float16"), row(1, "gyre", 99, 256)]
-    table = all_report.halves_table(all_report.points(rows), all_report.points(rows, only_ours=True))
-    check(True, "| shm | float16 | 2 | 64 | 1.60 |" in table)
+    rates = all_report.halves(all_report.points(rows), all_report.points(rows, only_ours=True))
+    check(True, "| shm | float16 | 2 | 64 | 1.60 |" in all_report.halves_table(rates))
+    check("", all_report.below_float32(rates))
+    slower = all_report.halves(all_report.points(rows + [row(1, "gyre", 10, 128, kind="bfloat16")]), all_report.points(rows, only_ours=True))
+    check("- lost: 2 ranks, shm, bfloat16, 64 elements, gyre: 0.80 (0.80..0.80) of float32's\n", all_report.below_float32(slower))
 
 
 def runs_are_taken_where_the_cpus_are_as_near_as_usual():

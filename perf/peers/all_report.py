@@ -136,39 +136,55 @@ def bound_table(all_points):
         typical = spread([max(mapped["us"], touched["us"]) / heap["us"] for mapped, touched, heap in near])
         us = [statistics.median(column) for column in zip(*[[row["best_us"] for row in rows] for rows in near])] or [None] * 3
         asked = mark(cell.bytes)
-        verdict = "-" if not share or not asked else "yes" if share.median >= asked else "NO"
+        reached = "-" if not share or not asked else "yes" if share.median >= asked else "NO"
         lines.append([human(cell.bytes), *map(microseconds, us), *texts(share), f"{typical.median:.2f}" if typical else "-",
-                      f"{asked or '-'}", verdict, f"{len(near)} of {len(paired)}"])
+                      f"{asked or '-'}", reached, f"{len(near)} of {len(paired)}"])
     head = ["size", "mapped", "touched", "gyre-heap", "share", "min..max", "share of medians", "mark", "reached", "rounds of one hop"]
     return markdown(head, lines)
 
 
-def halves_table(all_points, references):
-    """A 16-bit type's rate in elements over float32's, in the same round."""
-    lines = []
+def halves(all_points, references):
+    """(cell, ours) -> a 16-bit type's rate in elements over float32's, in the same round."""
+    rates = {}
     for cell in sorted(c for c in all_points if c.type in ("float16", "bfloat16")):
         reference = references.get(cell._replace(type="float32", bytes=2 * cell.bytes), {})
-        line = [cell.transport, cell.type, str(cell.ranks), str(cell.bytes // 2)]
         for ours in OURS:
-            line += texts(spread([reference[number][ours]["us"] / of[ours]["us"] for number, of in all_points[cell].items()
-                                  if ours in of and ours in reference.get(number, {})]))
-        lines.append(line)
+            rates[cell, ours] = spread([reference[number][ours]["us"] / of[ours]["us"] for number, of in all_points[cell].items()
+                                        if ours in of and ours in reference.get(number, {})])
+    return rates
+
+
+def halves_table(rates):
+    lines = [[cell.transport, cell.type, str(cell.ranks), str(cell.bytes // 2), *[text for ours in OURS for text in texts(rates[cell, ours])]]
+             for cell in sorted({cell for cell, _ in rates})]
     return markdown(["transport", "type", "ranks", "elements", "gyre", "min..max", "gyre-heap", "min..max"], lines)
 
 
+def below_float32(rates):
+    out = ""
+    for (cell, ours), of in rates.items():
+        if of and of.median < 1:
+            out += (f"- {verdict(of)}: {cell.ranks} ranks, {cell.transport}, {cell.type}, {cell.bytes // 2} elements, {ours}: "
+                    f"{of.median:.2f} ({of.least:.2f}..{of.most:.2f}) of float32's\n")
+    return out
+
+
+def verdict(of):
+    """Of a median below 1: lost is what is behind even in its best round."""
+    return "lost" if of.most < 1 else "level"
+
+
 def not_led(all_points):
-    """Lost only beyond the spread: where even the best round is behind."""
     out = ""
     for cell in sorted(all_points):
         for ours in OURS:
             of = ratio(all_points[cell], ours)
             if of and of.median < 1:
-                verdict = "lost" if of.most < 1 else "level"
                 us = medians(all_points[cell])
                 best = min((name for name in us if is_peer(name)), key=us.get)
-                out += (f"- {verdict}: {cell.ranks} ranks, {cell.transport}, {cell.op}, {cell.type}, {human(cell.bytes)}, {ours}: "
+                out += (f"- {verdict(of)}: {cell.ranks} ranks, {cell.transport}, {cell.op}, {cell.type}, {human(cell.bytes)}, {ours}: "
                         f"{of.median:.2f} ({of.least:.2f}..{of.most:.2f}), best peer {best}\n")
-    return out or "None.\n"
+    return out
 
 
 def failures(rows):
@@ -189,12 +205,13 @@ def about(rows):
 
 def summary(rows):
     """Markdown. Times are medians over rounds, in us; ratio: the fastest peer of a round over gyre in the same round."""
-    all_points, references = points(rows), points(rows, only_ours=True)
+    all_points = points(rows)
+    rates = halves(all_points, points(rows, only_ours=True))
     return (about(rows) + "\nTimes are medians over rounds, in us. `ratio`: the fastest peer of a round over gyre in the same round, on ordinary "
             "buffers, its median and\nrange over the rounds in which a flag took all of them as long from CPU to CPU, where there are any; "
             "`heap ratio`: on buffers\nof gyre's shared heap. Above 1 gyre is faster.\n"
             "\n## Geometric means\n\n" + means(all_points) +
             "\n## Share of the bound, all-reduce between 2 ranks in shared memory\n\n" + bound_table(all_points) +
-            "\n## 16-bit types: rate in elements over float32's\n\n" + halves_table(all_points, references) +
-            "\n## Where gyre does not lead\n\n" + not_led(all_points) + "\n## What failed\n\n" + failures(rows) +
+            "\n## 16-bit types: rate in elements over float32's\n\n" + halves_table(rates) +
+            "\n## Where gyre does not lead\n\n" + (not_led(all_points) + below_float32(rates) or "None.\n") + "\n## What failed\n\n" + failures(rows) +
             "\n## Every cell\n" + cell_tables(all_points))

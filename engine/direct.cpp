@@ -100,9 +100,8 @@ bool Direct::show() {
   const size_t beside = !plan_->mapped ? in : stages_ ? std::max(in, sizeof(HeapNews)) : sizeof(HeapNews);
   Board::Line* line = nullptr;
   if (!soon([&] { return (line = board_->line(sequence_, beside)) != nullptr; })) return false;
-  const RankMemory& own = reachable_[static_cast<size_t>(rank_)];
   if (!plan_->mapped) {
-    show_copy(in <= Board::line_bytes ? line->data : board_->beside(rank_, sequence_, in), own.input, in);
+    show_input(in <= Board::line_bytes ? line->data : board_->beside(rank_, sequence_, in));
   } else {
     show_places(*line);
   }
@@ -112,10 +111,15 @@ bool Direct::show() {
   return true;
 }
 
-void Direct::show_copy(std::byte* to, const std::byte* input, size_t bytes) const {
-  if (bytes < std::max(away_.messages, away_.calls)) return kernels::copy(to, input, bytes);
-  kernels::copy_away(to, input, bytes);
-  kernels::fence_away();
+// All that other ranks read of it.
+void Direct::show_input(std::byte* to) const {
+  const size_t bytes = extent(rank_).input_bytes;
+  const size_t own = plan_->unread_bytes;
+  if (own == 0 || bytes <= Board::line_bytes) return kernels::copy(to, own_.input, bytes);
+  const size_t begin = static_cast<size_t>(rank_) * own;
+  const size_t end = begin + own;
+  kernels::copy(to, own_.input, begin);
+  kernels::copy(to + end, own_.input + end, bytes - end);
 }
 
 void Direct::show_places(Board::Line& line) {
@@ -137,7 +141,7 @@ void Direct::show_places(Board::Line& line) {
     shown.has_news = memory_.tell(0, 0, *news) ? 1 : 0;
     if (plan_->bounced) copy_but_own_share(bounce(rank_, 0), own.input, 0);
   } else {
-    show_copy(board_->beside(rank_, sequence_, in), own.input, in);
+    show_input(board_->beside(rank_, sequence_, in));
   }
   std::memcpy(line.data, &shown, sizeof shown);
 }

@@ -61,7 +61,7 @@ class Direct final : public Work {
 
   bool show();
   void show_places(transport::Board::Line&);
-  void show_copy(std::byte* to, const std::byte* input, size_t bytes) const;
+  void show_input(std::byte* to) const;
   bool meet();
   bool leave();
   template <class Ready>

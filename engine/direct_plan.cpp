@@ -146,10 +146,12 @@ size_t DirectForms::staged_at_best(Collective collective) const {
 }
 
 Result<DirectPlan> DirectForms::plan(const Call& any, bool ordered, bool may_stage, bool may_map) {
-  DirectPlan plan{normal(any), {}, 0, {}, ordered};
+  DirectPlan plan{.call = normal(any), .ordered = ordered};
   for (Rank r = 0; r < ranks_; ++r) plan.extents.push_back(extent(plan.call, r, ranks_));
   const Layout layout = engine::layout(plan.call, ranks_);
-  const size_t bytes = layout.input_blocks() * plan.call.count * size_of(plan.call.type);
+  const size_t block = plan.call.count * size_of(plan.call.type);
+  const size_t bytes = layout.input_blocks() * block;
+  if (layout.input_blocks() > 1) plan.unread_bytes = block;
   const bool bounces = may_map && plan.call.collective == Collective::all_reduce && bounce_bytes_ > 0;
   const size_t most_staged = bounces ? most_read_by_all(plan.call) : transport::Board::slot_bytes;
   const bool shows = may_stage && bytes <= most_staged;

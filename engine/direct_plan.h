@@ -43,16 +43,17 @@ struct Bounced {
 
 struct DirectPlan {
   Call call;
-  std::string text;  ///< "all_reduce count=8 type=float op=sum algorithm=one_shot"
+  std::string text{};  ///< "all_reduce count=8 type=float op=sum algorithm=one_shot"
   uint64_t hash = 0;
-  std::vector<Extent> extents;         ///< by rank
+  std::vector<Extent> extents{};       ///< by rank
   bool ordered = false;                ///< reductions are by the canonical tree
   std::optional<DirectForm> staged{};  ///< none: inputs do not fit the board, or are bounced
   std::optional<DirectForm> mapped{};  ///< none: not worth a second meeting
   std::optional<Bounced> bounced{};    ///< mapped also runs, on copies, where no rank's buffers lie in heaps
   std::optional<DirectForm> read{};    ///< runs by system calls where not all ranks' buffers do
 
-  bool contested = false;  ///< whether that is the faster way its calls find out (contest.h)
+  bool contested = false;   ///< whether that is the faster way its calls find out (contest.h)
+  size_t unread_bytes = 0;  ///< of an input with a block for each rank, each rank's own, which no other reads
 
   /// The form that runs where all ranks' buffers lie so, read `straight` or not; null: messages carry the call.
   const DirectForm* form(BufferKind, bool straight = true) const;

@@ -8,20 +8,8 @@
 namespace gyre::engine {
 
 uint64_t DirectMemory::segment(const void* data, size_t bytes) {
-  const auto& heap = transport::SharedHeap::of_process();
-  if (const uint64_t now = heap.changes(); now != changes_) {
-    changes_ = now;
-    for (Segment& segment : latest_) segment = {};
-  }
-  if (changes_ == 0) return 0;  // nothing was ever allocated there
-  for (const Segment& segment : latest_) {
-    if (segment.number != 0 && segment.holds(data, bytes)) return segment.number;
-  }
-  const auto found = heap.find(data, bytes);
-  if (!found) return 0;
-  latest_[next_latest_] = *found;
-  next_latest_ = (next_latest_ + 1) % std::size(latest_);
-  return found->number;
+  const auto* found = heap_.find(data, bytes);
+  return found != nullptr ? found->number : 0;
 }
 
 bool DirectMemory::told(uint64_t segment) const { return std::find(told_.begin(), told_.end(), segment) != told_.end(); }

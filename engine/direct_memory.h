@@ -39,7 +39,6 @@ class DirectMemory {
   Result<std::byte*> at(Rank peer, uint64_t segment, uint64_t address, size_t bytes);
 
  private:
-  using Segment = transport::SharedHeap::Segment;
   struct Known {
     uint64_t begin = 0;
     std::string address;
@@ -48,10 +47,8 @@ class DirectMemory {
 
   bool told(uint64_t segment) const;
 
-  uint64_t changes_ = 0;       // of the heap, when latest_ was true
-  uint64_t told_changes_ = 0;  // when what is gone was looked for
-  Segment latest_[4];          // found last, so that a repeated call takes no lock
-  size_t next_latest_ = 0;
+  transport::HeapCache heap_;
+  uint64_t told_changes_ = 0;                     // of the heap, when what is gone was looked for
   std::vector<uint64_t> told_;                    // segments of ours that peers know
   std::vector<std::map<uint64_t, Known>> peers_;  // by segment
 };

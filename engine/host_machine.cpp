@@ -9,6 +9,14 @@ using schedule::Buffer;
 using schedule::Chunks;
 using schedule::Step;
 
+namespace {
+
+// Shorter messages, and those of smaller buffers, are copied sooner than their receivers could say that they have read them
+// (perf/results/2026-11-29-loans).
+constexpr size_t least_loan = 16 << 10, least_lent = 256 << 10;
+
+}  // namespace
+
 HostMachine::HostMachine(Rank rank, uint32_t channel, uint32_t strand, std::vector<transport::Fifo*> fifos, Away away)
     : rank_(rank), channel_(channel), strand_(strand), fifos_(std::move(fifos)), away_(away), posting_(fifos_) {
   sources_.reserve(fifos_.size() + 1);
@@ -34,12 +42,18 @@ void HostMachine::bind(const Plan& plan, uint64_t word, const Buffers& buffers, 
   mismatched_ = -1;
   const Extent extent = engine::extent(call, rank_, ranks);
   const bool in_place = extent.in_place(buffers);
-  messages_away_ = std::max(extent.input_bytes, extent.output_bytes) >= away_.calls;
-  if (posting_.needed()) {  // results may be sent from where they are
-    posting_.bind(plan, *program_, word, buffers_, in_place);
-  } else {  // what is reduced in place has just been read, and stays in the caches for longer
-    results_away_ = extent.own_bytes(buffers) / (in_place && reduces(call.collective) ? 2 : 1) >= away_.results;
-  }
+  messages_away_ = away_.messages != Away::never && std::max(extent.input_bytes, extent.output_bytes) >= away_.calls;
+  look_for_loans(extent, buffers, plan.lendable());
+  posting_.bind(plan, *program_, word, buffers_, in_place, lent_[0] || lent_[1]);
+  // Results may be sent from where they are. What is reduced in place has just been read, and stays in the caches for longer.
+  results_away_ = !posting_.posts() && extent.own_bytes(buffers) / (in_place && reduces(call.collective) ? 2 : 1) >= away_.results;
+}
+
+// Where messages are sooner read from memory than from another processor's caches, they are not read where they may lie in these.
+void HostMachine::look_for_loans(const Extent& extent, const Buffers& buffers, bool provable) {
+  const bool may = provable && posting_.can_lend() && !messages_away_;
+  lent_[0] = may && extent.input_bytes >= least_lent && heap_.find(buffers.input, extent.input_bytes) != nullptr;
+  lent_[1] = may && extent.output_bytes >= least_lent && heap_.find(buffers.output, extent.output_bytes) != nullptr;
 }
 
 bool HostMachine::run(size_t limit) {
@@ -84,10 +98,12 @@ bool HostMachine::arrived(Rank peer) {
 
 void HostMachine::take(Rank peer) { sources_.push_back({{}, fifo(peer).front().data}); }
 
-// A direct connection sends what lies in user memory from there; all else goes through a slot.
+// A direct connection sends what lies in user memory from there, and one that lends what lies in the heap; all else goes through a slot.
 bool HostMachine::from_memory(const Step& step, const transport::Fifo& fifo) const {
-  if (!fifo.direct() || step.flow().count != 1) return false;
-  return step.dst.present() || (step.sources() == 1 && !combine_.scales());
+  if (step.flow().count != 1 || !(step.dst.present() || (step.sources() == 1 && !combine_.scales()))) return false;
+  if (fifo.direct()) return true;
+  const Chunks& source = step.dst.present() ? step.dst : step.src;
+  return sent_bytes_ >= least_loan && lent_[static_cast<size_t>(source.buffer)] && fifo.lends();
 }
 
 void HostMachine::finish(const Step& step) {

@@ -9,6 +9,7 @@
 #include "engine/away.h"
 #include "engine/combine.h"
 #include "engine/posting.h"
+#include "transport/shared_heap.h"
 
 namespace gyre::engine {
 
@@ -22,7 +23,7 @@ class HostMachine {
   /// Runs steps until one can't, at most `limit`; true if any ran.
   bool run(size_t limit = SIZE_MAX);
   /// All steps have run and no message is read from this rank's memory any more.
-  bool done() const { return position_.round == plan_->rounds() && (!posting_.needed() || posting_.idle()); }
+  bool done() { return position_.round == plan_->rounds() && (!posting_.needed() || posting_.idle()); }
 
   /// What it waits for, where it waits, and the step; null when all steps have run.
   schedule::Blocked blocked() const { return blocked_; }
@@ -61,6 +62,7 @@ class HostMachine {
     return buffers_[static_cast<size_t>(chunks.buffer)] + piece.first * plan_->width(chunks.buffer);
   }
   void begin(const schedule::Step&);
+  void look_for_loans(const Extent&, const Buffers&, bool provable);
   bool from_memory(const schedule::Step&, const transport::Fifo&) const;
   bool result_away(const schedule::Step&, const std::byte* result) const;
   void compute(const schedule::Step&);
@@ -81,6 +83,8 @@ class HostMachine {
   bool messages_away_ = false;
   bool results_away_ = false;
   std::byte* buffers_[3] = {};  // input (never written), output, scratch
+  bool lent_[3] = {};           // of these, what peers can read where it lies
+  transport::HeapCache heap_;
 
   schedule::Position position_;
   schedule::Blocked blocked_;

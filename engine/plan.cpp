@@ -30,13 +30,18 @@ std::string in_words(const Call& call, const Proven& proven) {
 }
 
 Result<std::shared_ptr<const Proven>> verified(Proven proven, const transport::Slots& slots) {
+  using schedule::Mode;
   proven.slices = schedule::slices_under_way(slots.credits);
+  proven.lendable = true;
   schedule::Verifier verifier(proven.schedule);
-  for (const auto mode : {schedule::Mode::buffered, schedule::Mode::posted}) {
-    const uint32_t credits = mode == schedule::Mode::posted ? transport::PostedFifo::certain_credits(slots) : slots.credits;
+  for (const auto mode : {Mode::mapped, Mode::buffered, Mode::posted}) {
+    const uint32_t credits = mode == Mode::posted ? transport::PostedFifo::certain_credits(slots) : slots.credits;
     for (const bool in_place : {false, true}) {
       if (in_place && !proven.schedule.layout().has_in_place()) continue;
-      proven.proof = GYRE_TRY(verifier.run({credits, proven.slices, mode, in_place, proven.shape.ordered}));
+      auto proof = verifier.run({credits, proven.slices, mode, in_place, proven.shape.ordered});
+      if (!proof && mode == Mode::mapped) proven.lendable = false;
+      if (!proof && mode != Mode::mapped) return proof.error();
+      if (proof) proven.proof = *std::move(proof);
     }
   }
   return std::make_shared<const Proven>(std::move(proven));

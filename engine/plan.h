@@ -23,9 +23,10 @@ struct Proven {
   std::vector<schedule::RankOrder> orders;  ///< as Choice::orders
   schedule::RankPairs missing;              ///< ranks whose messages to each other go by relays
   uint32_t slices = 1;                      ///< of a chunk in flight together, for which deadlock freedom was proven
+  bool lendable = false;                    ///< also where messages are read from the sender's memory, when their receiver gets to that
 };
 
-/// Verifies a schedule for connections of these slots, buffered and posted, in place and not.
+/// Verifies a schedule for connections of these slots, buffered, posted and lent, in place and not. One that is not to be lent is proven.
 Result<std::shared_ptr<const Proven>> prove(schedule::Schedule, const transport::Slots&);
 /// Builds and fuses the family's schedule, for the ranks in these orders (schedule/renamed.h; none: their numbers'), with relays between
 /// those that do not reach each other (schedule/relayed.h), and verifies it.
@@ -60,6 +61,7 @@ class Plan {
   /// Elements of a rank's scratch.
   size_t scratch() const { return (schedule().scratch + schedule().chunks - 1) / schedule().chunks * call_.count; }
   size_t scratch_bytes() const { return scratch() * widths_.scratch; }
+  bool lendable() const { return proven_->lendable; }
   /// Bytes of the longest message, at most.
   size_t message_bytes() const { return cut_.slice_elements * widest_message() * schedule().longest_message(); }
   /// Its sums are those of the canonical tree (kernels/canonical.h).

@@ -10,12 +10,20 @@ bool has_unread(transport::Fifo* fifo) { return fifo != nullptr && fifo->posted(
 }  // namespace
 
 Posting::Posting(std::span<transport::Fifo* const> fifos) : fifos_(fifos.begin(), fifos.end()) {
-  for (const transport::Fifo* fifo : fifos_) needed_ = needed_ || (fifo != nullptr && fifo->posted());
+  for (const transport::Fifo* fifo : fifos_) {
+    if (fifo == nullptr) continue;
+    posts_ = posts_ || fifo->posted();
+    can_lend_ = can_lend_ || fifo->lends();
+  }
   holds_.reserve(fifos_.size() * 256);  // GYRE_SLOTS at its most
 }
 
-void Posting::bind(const Plan& plan, const schedule::Program& program, uint64_t word, std::span<std::byte* const> buffers, bool in_place) {
-  announcer_.bind(program, {plan.schedule().layout(), plan.schedule().scratch, in_place}, plan.slices(), plan.rounds());
+void Posting::bind(const Plan& plan, const schedule::Program& program, uint64_t word, std::span<std::byte* const> buffers, bool in_place,
+                   bool lending) {
+  lending_ = lending;
+  holds_.clear();
+  if (!needed()) return;
+  if (posts_) announcer_.bind(program, {plan.schedule().layout(), plan.schedule().scratch, in_place}, plan.slices(), plan.rounds());
   plan_ = &plan;
   facts_ = plan.proof().facts[static_cast<size_t>(&program - plan.schedule().programs.data())].data();
   word_ = word;
@@ -41,23 +49,32 @@ Rank Posting::reader(const schedule::Chunks& chunks, const schedule::Position& a
 
 void Posting::hold(Rank peer, const std::byte* data, size_t bytes) {
   const auto begin = reinterpret_cast<uintptr_t>(data);
+  if (holds_.size() == holds_.capacity()) forget_completed();
   if (bytes != 0) holds_.push_back({peer, fifo(peer).sent(), begin, begin + bytes});
+}
+
+void Posting::forget_completed() {
+  std::erase_if(holds_, [&](const Hold& hold) { return fifo(hold.peer).completed() >= hold.number; });
 }
 
 Rank Posting::reader(const std::byte* data, size_t bytes) {
   const auto begin = reinterpret_cast<uintptr_t>(data);
-  std::erase_if(holds_, [&](const Hold& hold) { return fifo(hold.peer).completed() >= hold.number; });
+  forget_completed();
   const auto found =
       std::find_if(holds_.begin(), holds_.end(), [&](const Hold& hold) { return hold.begin < begin + bytes && begin < hold.end; });
   return found == holds_.end() ? -1 : found->peer;
 }
 
-bool Posting::idle() const { return std::none_of(fifos_.begin(), fifos_.end(), has_unread); }
+bool Posting::idle() {
+  forget_completed();
+  return holds_.empty() && std::none_of(fifos_.begin(), fifos_.end(), has_unread);
+}
 
 std::vector<Rank> Posting::readers() const {
   std::vector<Rank> peers;
   for (size_t peer = 0; peer < fifos_.size(); ++peer) {
-    if (has_unread(fifos_[peer])) peers.push_back(static_cast<Rank>(peer));
+    const auto of_peer = [&](const Hold& hold) { return hold.peer == static_cast<Rank>(peer); };
+    if (has_unread(fifos_[peer]) || std::any_of(holds_.begin(), holds_.end(), of_peer)) peers.push_back(static_cast<Rank>(peer));
   }
   return peers;
 }

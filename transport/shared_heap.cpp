@@ -56,4 +56,22 @@ std::string SharedHeap::address(uint64_t number) const {
   return owned != nullptr ? owned->memory->address() : "";
 }
 
+const SharedHeap::Segment* HeapCache::find(const void* data, size_t bytes) {
+  const auto& heap = SharedHeap::of_process();
+  if (const uint64_t now = heap.changes(); now != changes_) {
+    changes_ = now;
+    for (SharedHeap::Segment& segment : latest_) segment = {};
+  }
+  if (changes_ == 0) return nullptr;  // nothing was ever allocated there
+  for (const SharedHeap::Segment& segment : latest_) {
+    if (segment.number != 0 && segment.holds(data, bytes)) return &segment;
+  }
+  const auto found = heap.find(data, bytes);
+  if (!found) return nullptr;
+  SharedHeap::Segment& latest = latest_[next_];
+  latest = *found;
+  next_ = (next_ + 1) % std::size(latest_);
+  return &latest;
+}
+
 }  // namespace gyre::transport

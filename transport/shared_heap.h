@@ -57,4 +57,16 @@ class SharedHeap {
   std::atomic<uint64_t> changes_{0};
 };
 
+/// Finds segments of this process's heap, and what it has found takes no lock as long as nothing changes there. Used by one thread.
+class HeapCache {
+ public:
+  /// The segment in which these bytes lie, valid until the next call; null: none.
+  const SharedHeap::Segment* find(const void* data, size_t bytes);
+
+ private:
+  uint64_t changes_ = 0;  // of the heap, when latest_ was true
+  SharedHeap::Segment latest_[4];
+  size_t next_ = 0;
+};
+
 }  // namespace gyre::transport

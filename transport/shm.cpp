@@ -50,12 +50,12 @@ struct Part {
 
 class ShmEndpoint final : public Endpoint {
  public:
-  // side 0 connects, side 1 accepts. `mailbox`: of the listener, on side 0.
-  ShmEndpoint(Part part, std::unique_ptr<SharedMemory> mailbox, const Slots& slots, int side)
+  // side 0 connects, side 1 accepts. `mailbox`: of the listener, on side 0. `failure`: the worker's.
+  ShmEndpoint(Part part, std::unique_ptr<SharedMemory> mailbox, const Slots& slots, int side, std::optional<Error>& failure)
       : part_(std::move(part)),
         mailbox_(std::move(mailbox)),
         bytes_(connection_bytes(slots)),
-        fifo_(ring(slots, side), ring(slots, 1 - side)) {}
+        fifo_(ring(slots, side), ring(slots, 1 - side), &failure) {}
 
   Result<bool> ready() override {
     if (mailbox_ != nullptr && letter_ == nullptr && !post()) return false;  // the mailbox is full for the moment
@@ -105,7 +105,8 @@ class ShmEndpoint final : public Endpoint {
 
 class ShmListener final : public Listener {
  public:
-  ShmListener(std::unique_ptr<SharedMemory> mailbox, const Slots& slots) : mailbox_(std::move(mailbox)), slots_(slots) {}
+  ShmListener(std::unique_ptr<SharedMemory> mailbox, const Slots& slots, std::optional<Error>& failure)
+      : mailbox_(std::move(mailbox)), slots_(slots), failure_(failure) {}
   std::string address() const override { return mailbox_->address(); }
   Result<std::unique_ptr<Endpoint>> accept() override {
     auto* entries = reinterpret_cast<MailboxEntry*>(mailbox_->data());
@@ -130,13 +131,14 @@ class ShmListener final : public Listener {
       return Error{Code::invalid_usage, fmt::format("shm: the peer has {} slots of {} bytes, this rank {} of {}", header.credits,
                                                     header.slot_bytes, slots_.credits, slots_.bytes)};
     }
-    auto endpoint = std::make_unique<ShmEndpoint>(Part{std::move(memory)}, nullptr, slots_, 1);
+    auto endpoint = std::make_unique<ShmEndpoint>(Part{std::move(memory)}, nullptr, slots_, 1, failure_);
     endpoint->header().answer.store(accepted, std::memory_order_release);
     return std::unique_ptr<Endpoint>(std::move(endpoint));
   }
 
   std::unique_ptr<SharedMemory> mailbox_;
   Slots slots_;
+  std::optional<Error>& failure_;
 };
 
 class ShmWorker final : public Worker {
@@ -144,13 +146,13 @@ class ShmWorker final : public Worker {
   explicit ShmWorker(const Slots& slots) : slots_(slots) {}
   Result<std::unique_ptr<Listener>> listen() override {
     auto mailbox = GYRE_TRY(SharedMemory::create(mailbox_entries * sizeof(MailboxEntry)));
-    return std::unique_ptr<Listener>(std::make_unique<ShmListener>(std::move(mailbox), slots_));
+    return std::unique_ptr<Listener>(std::make_unique<ShmListener>(std::move(mailbox), slots_, failure_));
   }
   Result<std::unique_ptr<Endpoint>> connect(std::string_view address, std::string_view hello) override {
     if (hello.size() > sizeof(ConnectionHeader::hello)) return Error{Code::invalid_argument, "shm: a hello has at most 64 bytes"};
     auto mailbox = GYRE_TRY(SharedMemory::open(address));
     if (mailbox->bytes() != mailbox_entries * sizeof(MailboxEntry)) return Error{Code::remote, "shm: the address is no listener's"};
-    auto endpoint = std::make_unique<ShmEndpoint>(GYRE_TRY(part()), std::move(mailbox), slots_, 0);
+    auto endpoint = std::make_unique<ShmEndpoint>(GYRE_TRY(part()), std::move(mailbox), slots_, 0, failure_);
     ConnectionHeader& header = endpoint->header();
     header.credits = slots_.credits;
     header.slot_bytes = slots_.bytes;
@@ -161,6 +163,7 @@ class ShmWorker final : public Worker {
   void will_connect(size_t times) override { to_come_ = times; }
   Result<std::unique_ptr<Memory>> register_memory(std::span<std::byte>, MemoryKind) override { return std::make_unique<Memory>(); }
   unsigned progress() override { return 0; }
+  const Error* failure() const override { return failure_ ? &*failure_ : nullptr; }
 
  private:
   // Room for the next connection, and for those that are to come after it.
@@ -175,6 +178,7 @@ class ShmWorker final : public Worker {
   }
 
   Slots slots_;
+  std::optional<Error> failure_;
   size_t to_come_ = 0;
   Part next_;  // what is left of the memory that was made last
 };

@@ -52,6 +52,8 @@ class Fifo {
   virtual bool posted() const { return direct(); }
   /// True where messages can also go from and to user memory.
   virtual bool direct() const { return false; }
+  /// True where they can also be read by the peer where they lie, if that is this process's shared heap (shared_heap.h).
+  virtual bool lends() const { return false; }
 
   /// Where to write the next outgoing message of `bytes` (at most Slots::bytes); null: no credit. Not sent before commit().
   virtual std::byte* reserve(size_t bytes) = 0;
@@ -63,8 +65,8 @@ class Fifo {
   /// From now on commit() and pop() wake the peer by this. False: they can't, and a peer that sleeps must look by itself.
   virtual bool rings(const Ringer& /*peer*/) { return false; }
 
-  /// Direct: the next outgoing message is `bytes` at `data`, which must not change until completed() has reached the value that sent()
-  /// has after this call. False: no credit.
+  /// Direct, or of the heap where it is lent: the next outgoing message is `bytes` at `data`, which must not change until completed() has
+  /// reached the value that sent() has after this call. False: no credit.
   virtual bool send_from(uint64_t /*plan*/, const std::byte* /*data*/, size_t /*bytes*/) { return false; }
   virtual uint64_t sent() const { return 0; }
   virtual uint64_t completed() { return 0; }

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "test/catch.h"
+#include "test/mappings.h"
 #include "test/transport/fifo_traffic.h"
 
 using namespace gyre;
@@ -22,13 +23,20 @@ struct RingPair {
         memory(static_cast<std::byte*>(::operator new (2 * bytes, std::align_val_t{SlotRing::page}))),
         there(memory.get(), slots),
         back(memory.get() + bytes, slots),
-        left((std::memset(memory.get(), 0, 2 * bytes), there), back),
-        right(back, there) {}
+        left((std::memset(memory.get(), 0, 2 * bytes), there), back, &failure),
+        right(back, there, &failure) {}
   size_t bytes;
   std::unique_ptr<std::byte, PageDelete> memory;
   SlotRing there, back;
+  std::optional<Error> failure;
   SlotFifo left, right;
 };
+
+struct HeapDelete {
+  void operator()(std::byte* p) const { CHECK(SharedHeap::of_process().release(p)); }
+};
+using HeapBytes = std::unique_ptr<std::byte, HeapDelete>;
+HeapBytes heap_bytes(size_t count) { return HeapBytes(static_cast<std::byte*>(*SharedHeap::of_process().allocate(count))); }
 
 std::vector<std::byte> bytes_of(size_t count, int value) { return {count, static_cast<std::byte>(value)}; }
 
@@ -129,4 +137,80 @@ TEST_CASE("slot fifo: random traffic of two threads arrives as it was sent") {
   thread.join();
   CHECK(left.empty());
   CHECK(right.empty());
+}
+
+TEST_CASE("slot fifo: memory of the shared heap is read where it lies, and free when the peer has popped the message") {
+  RingPair p({2, 4096});
+  CHECK(p.left.lends());
+  const HeapBytes memory = heap_bytes(8192);
+  std::memset(memory.get() + 100, 7, 4096);
+  REQUIRE(p.left.send_from(3, memory.get() + 100, 4096));
+  const Arrival arrival = p.right.front();
+  CHECK(test::is(arrival, 3, bytes_of(4096, 7)));
+  memory.get()[100] = std::byte{8};
+  CHECK(arrival.data[0] == std::byte{8});
+  CHECK(p.left.completed() < p.left.sent());
+  p.right.pop();
+  CHECK(p.left.completed() == p.left.sent());
+  REQUIRE(p.left.send_from(4, memory.get(), 64));
+  REQUIRE(test::send(p.left, 5, bytes_of(300, 9)));
+  CHECK_FALSE(p.left.send_from(6, memory.get(), 64));  // no credit
+  CHECK(test::is(p.right.front(), 4, bytes_of(64, 0)));
+  p.right.pop();
+  CHECK(test::is(p.right.front(), 5, bytes_of(300, 9)));
+}
+
+TEST_CASE("slot fifo: memory that is not of the shared heap is copied, and so is all where nothing is lent") {
+  RingPair p({2, 4096});
+  std::vector<std::byte> memory = bytes_of(4096, 5);
+  REQUIRE(p.left.send_from(1, memory.data(), memory.size()));
+  memory.assign(memory.size(), std::byte{6});
+  CHECK(test::is(p.right.front(), 1, bytes_of(4096, 5)));
+  SlotFifo other(p.there, p.back);
+  CHECK_FALSE(other.lends());
+}
+
+TEST_CASE("slot fifo: what was lent and is released is let go of with the next loans") {
+  RingPair p({2, 4096});
+  std::vector<HeapBytes> memory;
+  for (int i = 0; i < 6; ++i) {
+    memory.push_back(heap_bytes(12345 * 4096));  // of no other size in this process
+    REQUIRE(p.left.send_from(1, memory.back().get(), 4096));
+    REQUIRE(p.right.front().data != nullptr);
+    p.right.pop();
+  }
+  const auto mapped = [] { return test::mappings_of(12346 * 4096); };
+  CHECK(mapped() == 12);
+  memory.erase(memory.begin(), memory.begin() + 5);
+  CHECK(mapped() == 7);
+  for (const size_t left : {4U, 2U}) {
+    REQUIRE(p.left.send_from(1, memory.back().get(), 4096));
+    REQUIRE(p.right.front().data != nullptr);
+    p.right.pop();
+    CHECK(mapped() == left);
+  }
+}
+
+TEST_CASE("slot fifo: a loan that is not what it says is a failure, which is said once, and nothing is read") {
+  RingPair p({4, 4096});
+  const HeapBytes memory = heap_bytes(8192);
+  const auto lend = [&](auto change) {
+    p.failure.reset();
+    REQUIRE(p.left.send_from(1, memory.get(), 4096));
+    change(p.there.line(0));
+    const bool nothing = p.right.front().data == nullptr;
+    CHECK(p.right.front().data == nullptr);
+    return nothing && p.failure ? p.failure->what : "nothing is wrong";
+  };
+  SECTION("beyond the end") {
+    const std::string what = lend([](SlotLine& line) { line.inline_data[8] = std::byte{1}, line.inline_data[9] = std::byte{0x10}; });
+    CHECK(what == "shm: the peer lends 4096 bytes from 4097 on of a memory of 8192");
+  }
+  SECTION("of a segment that nobody has told of") {
+    const std::string what = lend([&](SlotLine& line) {
+      line.inline_data[0] ^= std::byte{0xff};
+      *p.there.room(0) = std::byte{0};
+    });
+    CHECK(what.starts_with("shm: memory that the peer lends: "));
+  }
 }

@@ -181,7 +181,7 @@ Status open_boards(transport::Board& board, Rank own, const std::vector<std::str
 }
 
 // All ranks' processes, where each can reach all.
-Result<std::vector<transport::Attached>> attach(Bootstrap& bootstrap, bool wanted) {
+Result<std::vector<transport::Attached>> attached(Bootstrap& bootstrap, bool wanted) {
   std::string own;
   if (wanted) transport::bootstrap::put(own, transport::ProcessAddress::self());
   const auto addresses = GYRE_TRY(bootstrap.all_gather(own));
@@ -202,7 +202,7 @@ Result<std::vector<transport::Attached>> attach(Bootstrap& bootstrap, bool wante
 }  // namespace
 
 Result<std::unique_ptr<transport::Board>> open_board(Bootstrap& bootstrap, const Connections& connections, const Config& config,
-                                                     size_t bounce_bytes, bool crowded) {
+                                                     size_t bounce_bytes, bool attach) {
   const auto& transports = connections.transports;
   const Rank own = bootstrap.rank();
   const auto ranks = static_cast<Rank>(transports.size());
@@ -219,8 +219,7 @@ Result<std::unique_ptr<transport::Board>> open_board(Bootstrap& bootstrap, const
   const Status opened = open_boards(*board, own, boards);
   if (!opened) log::warn("no board: {}", opened.error().what);
   if (!GYRE_TRY(all_have(bootstrap, static_cast<bool>(opened)))) return std::unique_ptr<transport::Board>();
-  const bool has_use = ranks == 2 || crowded;  // DirectForms
-  if (has_use) board->attach(GYRE_TRY(attach(bootstrap, *config.attach != 0)));
+  if (attach) board->attach(GYRE_TRY(attached(bootstrap, *config.attach != 0)));
   return board;
 }
 

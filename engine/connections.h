@@ -34,10 +34,9 @@ std::vector<transport::Worker*> networks(const Connections&);
 Result<bool> all_have(transport::Bootstrap&, bool own);
 /// Called by all ranks. What peers of this host wake this rank with, and it them; null: none.
 Result<std::unique_ptr<transport::Doorbell>> open_doorbell(transport::Bootstrap&, const Connections&);
-/// Called by all ranks. A board for ranks that are all joined by shm; none on any of them where they are not, or one can't open it. It
-/// reaches all ranks' ordinary memory where that is of use, and the kernel lets all ranks, and GYRE_ATTACH. `crowded`: ranks share
-/// processors.
+/// Called by all ranks. A board for ranks that are all joined by shm; none on any of them where they are not, or one can't open it.
+/// `attach`: it reaches all ranks' ordinary memory, where the kernel lets all ranks, and GYRE_ATTACH.
 Result<std::unique_ptr<transport::Board>> open_board(transport::Bootstrap&, const Connections&, const Config&, size_t bounce_bytes,
-                                                     bool crowded);
+                                                     bool attach);
 
 }  // namespace gyre::engine

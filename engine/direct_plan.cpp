@@ -18,12 +18,7 @@ using schedule::Spot;
 
 namespace {
 
-constexpr size_t least_attached = 16 << 10;  // bytes of a block
-constexpr size_t least_crowded = 32 << 10;
-constexpr size_t least_rooted_crowded = 256 << 10;
-// Beyond this a root that has nothing to do while another rank reads costs what copies by both do.
-constexpr size_t most_rooted_apart = 2 << 20;
-constexpr size_t most_read_crowded = 16 << 20;  // by a rank; more has left the caches, and goes past them in messages
+bool within(size_t bytes, size_t most) { return most == 0 || bytes <= most; }
 
 // Whose passes read or write this rank's memory, itself left out.
 std::vector<Rank> users(const schedule::Direct& direct, Rank rank) {
@@ -117,33 +112,29 @@ Result<Bounced> DirectForms::bounced(const Call& call) {
   return out;
 }
 
-// What is not here is as fast or faster by messages, or by copies shown on the board where `shows` (perf/results/2026-11-23-attach,
-// 2026-11-29-gathers, 2026-11-29-straight, 2026-11-29-small-blocks).
+// What is not here is as fast or faster by messages, or by copies shown on the board where `shows`.
 bool DirectForms::attaches(const Call& call, bool shows) const {
-  const size_t block = call.count * size_of(call.type);
-  if (!attached_ || reduces(call.collective)) return false;
+  if (!attached_ || reduces(call.collective) || !bounds_.attaches(ranks_)) return false;
   const bool by_root = rooted(call.collective);
-  if (!crowded_) return ranks_ == 2 && block >= least_attached && (!by_root || (!shows && block <= most_rooted_apart));
+  if (shows && (by_root || !bounds_.attached_shown)) return false;
+  const size_t block = call.count * size_of(call.type);
   const bool reads_one = call.collective == Collective::broadcast || call.collective == Collective::scatter;
-  return !shows && block >= (by_root ? least_rooted_crowded : least_crowded) &&
-         block <= most_read_crowded / static_cast<size_t>(reads_one ? 1 : ranks_);
+  return block >= (by_root ? bounds_.attached_least_rooted : bounds_.attached_least) &&
+         (!by_root || within(block, bounds_.attached_most_rooted)) &&
+         within(block, bounds_.attached_most_read / static_cast<size_t>(reads_one ? 1 : ranks_));
 }
 
 // Bytes of input beyond which not all ranks read all inputs, where these can be bounced: where processors are not as near each other as two
-// threads of a core, reading what is shown takes up to three times as long (perf/results/2026-11-29-staged), and where they are, 0.7 of the
-// time at best. Ranks that share processors meet twice to bounce, which outweighs what they sum up to some number of elements
-// (perf/results/2026-11-26-staged).
+// threads of a core, reading what is shown takes up to three times as long, and where they are, 0.7 of the time at best. Ranks that share
+// processors meet twice to bounce, which outweighs what they sum up to some number of elements.
 size_t DirectForms::most_read_by_all(const Call& call) const {
-  constexpr size_t elements = 4096, least = 8 << 10, most = 16 << 10;
-  return crowded_ ? std::clamp(elements * size_of(call.type), least, most) : 2048;
+  const size_t bytes = bounds_.read_by_all_elements * size_of(call.type);
+  return std::min(transport::Board::slot_bytes, std::clamp(bytes, bounds_.read_by_all_least, bounds_.read_by_all_most));
 }
 
 // Bytes of input, up to which a copy is shown even where it could be mapped. Where it could, all meet: whoever is awaited by others and
-// awaits nobody, as a root, would wait for them (perf/results/2026-11-28-broadcast).
-size_t DirectForms::staged_at_best(Collective collective) const {
-  constexpr size_t most_rooted = transport::Board::room_bytes;
-  return rooted(collective) ? std::max(staged_at_best_, most_rooted) : staged_at_best_;
-}
+// awaits nobody, as a root, would wait for them.
+size_t DirectForms::staged_at_best(Collective collective) const { return rooted(collective) ? bounds_.shown_rooted : bounds_.shown; }
 
 Result<DirectPlan> DirectForms::plan(const Call& any, bool ordered, bool may_stage, bool may_map) {
   DirectPlan plan{.call = normal(any), .ordered = ordered};
@@ -158,7 +149,8 @@ Result<DirectPlan> DirectForms::plan(const Call& any, bool ordered, bool may_sta
   if (may_map && attaches(plan.call, shows)) plan.read = GYRE_TRY(form(plan.call, Kind::read));
   plan.contested = plan.read && may_stage;
   if (shows) plan.staged = GYRE_TRY(form(plan.call, Kind::staged));
-  if (may_map && (!plan.staged || bytes > staged_at_best(plan.call.collective))) plan.mapped = GYRE_TRY(form(plan.call, Kind::mapped));
+  if (may_map && (!plan.staged || plan.read || bytes > staged_at_best(plan.call.collective)))
+    plan.mapped = GYRE_TRY(form(plan.call, Kind::mapped));
   if (!plan.staged && bounces && plan.call.count > 0) plan.bounced = GYRE_TRY(bounced(plan.call));
   plan.text = in_words(plan.call, plan.staged && !plan.read ? "one_shot" : "two_shot");
   plan.hash = mix(fnv1a(plan.text));

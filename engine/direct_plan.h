@@ -11,6 +11,7 @@
 #include "engine/arguments.h"
 #include "schedule/direct.h"
 #include "topo/direct_cost.h"
+#include "topo/direct_bounds.h"
 
 namespace gyre::engine {
 
@@ -63,14 +64,9 @@ struct DirectPlan {
 /// Forms with their proofs, by collective and root.
 class DirectForms {
  public:
-  /// `crowded`: ranks share processors, so that a second meeting costs them much. `attached`: they reach each other's ordinary memory.
-  DirectForms(Rank rank, int ranks, bool crowded, size_t bounce_bytes, bool attached)
-      : rank_(rank),
-        ranks_(ranks),
-        staged_at_best_(crowded ? 8192 : 512),
-        crowded_(crowded),
-        bounce_bytes_(bounce_bytes),
-        attached_(attached) {}
+  /// `attached`: ranks reach each other's ordinary memory.
+  DirectForms(Rank rank, int ranks, const topo::DirectBounds& bounds, size_t bounce_bytes, bool attached)
+      : rank_(rank), ranks_(ranks), bounds_(bounds), bounce_bytes_(bounce_bytes), attached_(attached) {}
   /// Error: Code::internal, a form does not compute the collective.
   Result<DirectPlan> plan(const Call&, bool ordered, bool may_stage, bool may_map);
 
@@ -85,8 +81,7 @@ class DirectForms {
 
   Rank rank_;
   int ranks_;
-  size_t staged_at_best_;  // of what all ranks wait for
-  bool crowded_;
+  topo::DirectBounds bounds_;
   size_t bounce_bytes_;  // of each rank's bounce buffer
   bool attached_;
   std::map<std::tuple<Collective, Rank, Kind>, std::shared_ptr<const schedule::Direct>> proven_;

@@ -101,7 +101,8 @@ Result<std::unique_ptr<Communicator>> Communicator::form(std::unique_ptr<transpo
   circumstances->placed = placed(facts, GYRE_TRY(gpu_channels(*bootstrap, *gpus, connections.missing)));
   auto doorbell = GYRE_TRY(open_doorbell(*bootstrap, connections));
   const HostLoad load = host_load(facts, bootstrap->rank());
-  auto board = GYRE_TRY(open_board(*bootstrap, connections, config, bounce_bytes(config, facts.size()), load.crowded));
+  const bool attach = circumstances->costs.direct_bounds && circumstances->costs.direct_bounds->attaches(bootstrap->size());
+  auto board = GYRE_TRY(open_board(*bootstrap, connections, config, bounce_bytes(config, facts.size()), attach));
   if (board != nullptr && doorbell != nullptr) board->rings(*doorbell);
   const bool may_share = board != nullptr && !load.crowded;  // which all ranks know alike
   const bool one_cache = may_share && GYRE_TRY(share_cache(*bootstrap, *board));

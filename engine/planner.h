@@ -49,14 +49,15 @@ struct Planned : std::enable_shared_from_this<Planned> {
 class Planner {
  public:
   /// `channels`: on which ranks are connected. `board`: null: not all ranks are on one host.
-  Planner(Rank rank, Circumstances circumstances, transport::Slots slots, size_t channels, const transport::Board* board, bool crowded)
+  Planner(Rank rank, Circumstances circumstances, transport::Slots slots, size_t channels, const transport::Board* board)
       : rank_(rank),
         ranks_(circumstances.ranks),
         slots_(slots),
         channels_(channels),
         direct_(board != nullptr),
         circumstances_(std::move(circumstances)),
-        forms_(rank, ranks_, crowded, board != nullptr ? board->bounce_bytes() : 0, board != nullptr && !board->attached().empty()) {}
+        forms_(rank, ranks_, circumstances_.costs.direct_bounds.value_or(topo::DirectBounds()),
+               board != nullptr ? board->bounce_bytes() : 0, board != nullptr && !board->attached().empty()) {}
 
   void prefer(const Preference&);
   /// From now on nothing runs directly: the buffers are none that a host reaches.

@@ -69,25 +69,57 @@ Result<DirectCosts> direct(const JsonObject& from) {
   return out;
 }
 
-Result<Costs> machine(const JsonObject& from, const JsonObject& links, const JsonObject& ranks, const JsonObject& directs) {
-  GYRE_TRY(from.only({"local", "network", "rank", "direct", "nics_per_node", "processors_per_node", "measured"}));
+Result<DirectBounds> direct_bounds(const JsonObject& from) {
+  GYRE_TRY(from.only({"shown_bytes", "shown_rooted_bytes", "read_by_all_elements", "read_by_all_least_bytes", "read_by_all_most_bytes",
+                      "attached_ranks", "attached_shown", "attached_least_bytes", "attached_least_rooted_bytes",
+                      "attached_most_rooted_bytes", "attached_most_read_bytes", "origin"}));
+  DirectBounds out;
+  out.shown = GYRE_TRY(from.bytes("shown_bytes"));
+  out.shown_rooted = GYRE_TRY(from.bytes("shown_rooted_bytes"));
+  out.read_by_all_elements = GYRE_TRY(from.bytes("read_by_all_elements"));
+  out.read_by_all_least = GYRE_TRY(from.bytes("read_by_all_least_bytes"));
+  out.read_by_all_most = GYRE_TRY(from.bytes("read_by_all_most_bytes"));
+  if (out.read_by_all_most < out.read_by_all_least) return from.wrong("read_by_all_most_bytes", "is less than read_by_all_least_bytes");
+  out.attached_ranks = GYRE_TRY(from.whole("attached_ranks"));
+  out.attached_shown = GYRE_TRY(from.truth("attached_shown"));
+  out.attached_least = GYRE_TRY(from.bytes("attached_least_bytes"));
+  out.attached_least_rooted = GYRE_TRY(from.bytes("attached_least_rooted_bytes"));
+  out.attached_most_rooted = GYRE_TRY(from.bytes("attached_most_rooted_bytes"));
+  out.attached_most_read = GYRE_TRY(from.bytes("attached_most_read_bytes"));
+  return out;
+}
+
+/// The tables that machines name entries of.
+struct Tables {
+  JsonObject links, ranks, direct, direct_bounds;
+};
+
+/// What a machine names in a table; nothing: it names none.
+template <class T>
+Result<std::optional<T>> named(const JsonObject& machine, const std::string& key, const JsonObject& entries,
+                               Result<T> (*read)(const JsonObject&)) {
+  if (!machine.value().contains(key)) return std::optional<T>();
+  const std::string name = GYRE_TRY(machine.word(key));
+  if (!entries.value().contains(name)) return machine.wrong(key, fmt::format("there is no such entry in \"{}\"", key));
+  const JsonObject entry = GYRE_TRY(entries.object(name));
+  return std::optional<T>(GYRE_TRY(read(entry)));
+}
+
+Result<Costs> machine(const JsonObject& from, const Tables& tables) {
+  GYRE_TRY(from.only({"local", "network", "rank", "direct", "direct_bounds", "nics_per_node", "processors_per_node", "measured"}));
   Costs out;
   for (const auto& [kind, key] : {std::pair{inside, "local"}, std::pair{between, "network"}}) {
     const std::string name = GYRE_TRY(from.word(key));
-    if (!links.value().contains(name)) return from.wrong(key, "there is no such link in \"links\"");
-    const JsonObject described = GYRE_TRY(links.object(name));
+    if (!tables.links.value().contains(name)) return from.wrong(key, "there is no such link in \"links\"");
+    const JsonObject described = GYRE_TRY(tables.links.object(name));
     out.link[kind] = GYRE_TRY(link(described, name));
   }
   const std::string name = GYRE_TRY(from.word("rank"));
-  if (!ranks.value().contains(name)) return from.wrong("rank", "there is no such rank in \"ranks\"");
-  const JsonObject described = GYRE_TRY(ranks.object(name));
+  if (!tables.ranks.value().contains(name)) return from.wrong("rank", "there is no such rank in \"ranks\"");
+  const JsonObject described = GYRE_TRY(tables.ranks.object(name));
   out.rank = GYRE_TRY(rank(described));
-  if (from.value().contains("direct")) {
-    const std::string form = GYRE_TRY(from.word("direct"));
-    if (!directs.value().contains(form)) return from.wrong("direct", "there is no such entry in \"direct\"");
-    const JsonObject costs = GYRE_TRY(directs.object(form));
-    out.direct = GYRE_TRY(direct(costs));
-  }
+  out.direct = GYRE_TRY(named(from, "direct", tables.direct, direct));
+  out.direct_bounds = GYRE_TRY(named(from, "direct_bounds", tables.direct_bounds, direct_bounds));
   out.nics_per_node = GYRE_TRY(from.whole("nics_per_node"));
   out.processors_per_node = GYRE_TRY(from.whole("processors_per_node"));
   out.measured = GYRE_TRY(parse_measured(from, "measured"));
@@ -103,6 +135,17 @@ Result<MadeFor> made_for(const JsonObject& from) {
   return out;
 }
 
+/// All entries of a table, those too that no machine names.
+template <class Read>
+Status check_table(const std::string& key, const JsonObject& entries, Read read, Constants& out) {
+  for (const auto& [name, ignored] : entries.value().items()) {
+    const JsonObject one = GYRE_TRY(entries.object(name));
+    GYRE_TRY(read(one));
+    out.origins.emplace(fmt::format("{}.{}", key, name), GYRE_TRY(origin(one)));
+  }
+  return {};
+}
+
 std::string in_words(const Processors& processors) { return fmt::format("{} × {}", processors.count, processors.model); }
 
 }  // namespace
@@ -116,40 +159,32 @@ std::string MadeFor::foreign(const Processors& here, std::string_view running) c
 Result<Constants> parse_constants(std::string_view given, std::string_view source) {
   const json file = GYRE_TRY(parse_json(given, source));
   const JsonObject all(file, source, "");
-  GYRE_TRY(all.only({"about", "made_for", "links", "ranks", "direct", "machines", "nccl"}));
+  GYRE_TRY(all.only({"about", "made_for", "links", "ranks", "direct", "direct_bounds", "machines", "nccl"}));
   if (file.contains("nccl") && !file.contains("machines"))
     return all.wrong("machines", "is missing: the file says what NCCL chooses (GYRE_TUNER_FILE), not what things cost here");
+  const json none = json::object();
+  const auto or_none = [&](const std::string& key) {  // older files lack it
+    return file.contains(key) ? all.object(key) : JsonObject(none, source, key);
+  };
   const JsonObject links = GYRE_TRY(all.object("links"));
   const JsonObject ranks = GYRE_TRY(all.object("ranks"));
   const JsonObject machines = GYRE_TRY(all.object("machines"));
-  const json none = json::object();
-  const JsonObject directs = file.contains("direct") ? GYRE_TRY(all.object("direct")) : JsonObject(none, source, "direct");  // older files
+  const JsonObject directs = GYRE_TRY(or_none("direct"));
+  const JsonObject bounds = GYRE_TRY(or_none("direct_bounds"));
+  const Tables tables{links, ranks, directs, bounds};
   Constants out;
   if (file.contains("made_for")) {
     const JsonObject where = GYRE_TRY(all.object("made_for"));
     out.made_for = GYRE_TRY(made_for(where));
   }
-  for (const auto& [name, ignored] : links.value().items()) {
-    const JsonObject one = GYRE_TRY(links.object(name));
-    GYRE_TRY(link(one, name));
-    std::string from = GYRE_TRY(origin(one));
-    out.origins.emplace("links." + name, std::move(from));
-  }
-  for (const auto& [name, ignored] : ranks.value().items()) {
-    const JsonObject one = GYRE_TRY(ranks.object(name));
-    GYRE_TRY(rank(one));
-    std::string from = GYRE_TRY(origin(one));
-    out.origins.emplace("ranks." + name, std::move(from));
-  }
-  for (const auto& [name, ignored] : directs.value().items()) {
-    const JsonObject one = GYRE_TRY(directs.object(name));
-    GYRE_TRY(direct(one));
-    std::string from = GYRE_TRY(origin(one));
-    out.origins.emplace("direct." + name, std::move(from));
-  }
+  const auto link_of = [](const JsonObject& one) { return link(one, ""); };
+  GYRE_TRY(check_table("links", tables.links, link_of, out));
+  GYRE_TRY(check_table("ranks", tables.ranks, rank, out));
+  GYRE_TRY(check_table("direct", tables.direct, direct, out));
+  GYRE_TRY(check_table("direct_bounds", tables.direct_bounds, direct_bounds, out));
   for (const auto& [name, ignored] : machines.value().items()) {
     const JsonObject one = GYRE_TRY(machines.object(name));
-    out.machines.emplace(name, GYRE_TRY(machine(one, links, ranks, directs)));
+    out.machines.emplace(name, GYRE_TRY(machine(one, tables)));
   }
   return out;
 }
@@ -179,9 +214,15 @@ Result<Constants> constants_for_here(const std::string& file) {
 
 Result<Costs> costs_here(const Constants& constants, const std::string& file, std::string_view machine) {
   auto costs = constants.machine(machine);
-  if (costs || file.empty()) return costs;
-  log::info("GYRE_CONSTANTS={}: no machine {}, whose constants are those compiled in", file, machine);
-  return GYRE_TRY(default_constants()).machine(machine);
+  if (file.empty() || (costs && costs->direct_bounds)) return costs;
+  const Constants built_in = GYRE_TRY(default_constants());
+  if (!costs) {
+    log::info("GYRE_CONSTANTS={}: no machine {}, whose constants are those compiled in", file, machine);
+    return built_in.machine(machine);
+  }
+  const auto same = built_in.machines.find(machine);
+  if (same != built_in.machines.end()) costs->direct_bounds = same->second.direct_bounds;
+  return costs;
 }
 
 Result<std::string> digest(const std::string& file) { return fmt::format("{:016x}", fnv1a(GYRE_TRY(constants_text(file)))); }

@@ -7,6 +7,7 @@
 
 #include "schedule/cut.h"
 #include "schedule/network.h"
+#include "topo/direct_bounds.h"
 #include "topo/measured.h"
 #include "topo/profile.h"
 
@@ -29,10 +30,11 @@ struct DirectCosts {
 struct Costs {
   std::array<schedule::LinkClass, link_kinds> link;
   schedule::RankCosts rank;
-  int nics_per_node = 0;                ///< shared by the node's ranks; 0: one per rank
-  int processors_per_node = 0;          ///< shared by the node's ranks; 0: one per rank
-  std::optional<DirectCosts> direct{};  ///< none: nobody has measured it
-  std::vector<Measured> measured{};     ///< of calls on it
+  int nics_per_node = 0;                        ///< shared by the node's ranks; 0: one per rank
+  int processors_per_node = 0;                  ///< shared by the node's ranks; 0: one per rank
+  std::optional<DirectCosts> direct{};          ///< none: nobody has measured it
+  std::vector<Measured> measured{};             ///< of calls on it
+  std::optional<DirectBounds> direct_bounds{};  ///< none: ranks do not reach each other's memory there
 };
 
 /// Seconds, and of what they are made.

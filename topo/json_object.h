@@ -63,13 +63,8 @@ class JsonObject {
     if (!(given >= 0 && given <= 1e9)) return wrong(key, "must be from 0 to 1e9");
     return given / unit;
   }
-  Result<int> whole(const std::string& key) const {
-    if (!value_.contains(key)) return wrong(key, "is missing");
-    if (!value_[key].is_number_integer()) return wrong(key, "must be a whole number");
-    const auto given = value_[key].get<int64_t>();
-    if (given < 0 || given > 1 << 20) return wrong(key, "must be from 0 to 1048576");
-    return static_cast<int>(given);
-  }
+  Result<int> whole(const std::string& key) const { return static_cast<int>(GYRE_TRY(whole_up_to(key, 1 << 20))); }
+  Result<size_t> bytes(const std::string& key) const { return static_cast<size_t>(GYRE_TRY(whole_up_to(key, int64_t{1} << 40))); }
   Result<bool> truth(const std::string& key) const {
     if (!value_.contains(key)) return wrong(key, "is missing");
     if (!value_[key].is_boolean()) return wrong(key, "must be true or false");
@@ -94,6 +89,13 @@ class JsonObject {
   const nlohmann::json& value() const { return value_; }
 
  private:
+  Result<int64_t> whole_up_to(const std::string& key, int64_t most) const {
+    if (!value_.contains(key)) return wrong(key, "is missing");
+    if (!value_[key].is_number_integer()) return wrong(key, "must be a whole number");
+    const auto given = value_[key].get<int64_t>();
+    if (given < 0 || given > most) return wrong(key, fmt::format("must be from 0 to {}", most));
+    return given;
+  }
   std::string path_of(const std::string& key) const {
     const bool plain = key.size() <= 40 && std::all_of(key.begin(), key.end(), [](char c) { return c > ' ' && c <= '~'; });
     return fmt::format("{}{}{}", path_, path_.empty() || key.empty() ? "" : ".", plain ? key : shown(key));

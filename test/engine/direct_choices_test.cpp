@@ -7,6 +7,7 @@
 #include "base/version.h"
 #include "engine/direct_plan.h"
 #include "test/catch.h"
+#include "test/engine/direct_bounds.h"
 
 using namespace gyre;
 using namespace gyre::engine;
@@ -54,7 +55,7 @@ std::string all_choices() {
     for (unsigned bits = 0; bits < 32; ++bits) {
       const auto is = [&](unsigned bit) { return (bits >> bit & 1) != 0; };
       const Sharing where{ranks, is(0), is(1), is(2), is(3), is(4)};
-      DirectForms forms(0, ranks, where.crowded, where.bounces ? bounce_room : 0, where.attached);
+      DirectForms forms(0, ranks, test::direct_bounds(where.crowded), where.bounces ? bounce_room : 0, where.attached);
       for (const Collective collective : all_collectives()) {
         for (const DataType type : {DataType::int8, DataType::bfloat16, DataType::float32, DataType::float64}) {
           if (collective != Collective::all_reduce && type != DataType::int8) continue;  // by bytes

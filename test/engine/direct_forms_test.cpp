@@ -8,6 +8,8 @@
 #include "engine/communicator.h"
 #include "engine/direct_plan.h"
 #include "test/catch.h"
+#include "test/engine/direct_bounds.h"
+#include "test/folder.h"
 #include "test/ranks.h"
 #include "test/text.h"
 #include "topo/constants.h"
@@ -40,7 +42,7 @@ std::string forecast(Communicator& communicator, const Call& call, BufferKind ki
 TEST_CASE("all ranks read all inputs of an all-reduce where that is the faster way") {
   const auto stages = [](int ranks, bool crowded, DataType type, size_t count) {
     const Call call{Collective::all_reduce, count, type, ReduceOp::sum, 0};
-    return DirectForms(0, ranks, crowded, 2 << 20, false).plan(call, false, true, true)->staged.has_value();
+    return DirectForms(0, ranks, test::direct_bounds(crowded), 2 << 20, false).plan(call, false, true, true)->staged.has_value();
   };
   for (const int ranks : {2, 4}) {
     for (const auto& [type, most] :
@@ -55,8 +57,8 @@ TEST_CASE("all ranks read all inputs of an all-reduce where that is the faster w
 
 TEST_CASE("a bounced all-reduce goes in pieces of which a bounce buffer has room for two") {
   const auto pieces = [](size_t count, DataType type) {
-    const auto plan =
-        DirectForms(0, 2, false, 2 << 20, false).plan({Collective::all_reduce, count, type, ReduceOp::sum, 0}, false, count > 0, true);
+    const auto plan = DirectForms(0, 2, test::direct_bounds(false), 2 << 20, false)
+                          .plan({Collective::all_reduce, count, type, ReduceOp::sum, 0}, false, count > 0, true);
     return plan->bounced ? std::pair(plan->bounced->pieces, plan->bounced->count) : std::pair(size_t{0}, size_t{0});
   };
   CHECK(pieces(0, DataType::float32) == std::pair(size_t{0}, size_t{0}));
@@ -69,7 +71,7 @@ TEST_CASE("a bounced all-reduce goes in pieces of which a bounce buffer has room
 
 TEST_CASE("blocks are read straight where one copy is the faster way") {
   const auto straight = [](int ranks, bool crowded, Collective collective, size_t block_bytes) {
-    return DirectForms(0, ranks, crowded, 0, true)
+    return DirectForms(0, ranks, test::direct_bounds(crowded), 0, true)
         .plan({collective, block_bytes, DataType::int8, ReduceOp::sum, 0}, false, true, true)
         ->read.has_value();
   };
@@ -101,7 +103,7 @@ TEST_CASE("blocks are read straight where one copy is the faster way") {
 
 TEST_CASE("a rooted call is mapped only where its input has no room behind a line, so that its root meets nobody before") {
   const auto maps = [](Collective collective, size_t count) {
-    return DirectForms(0, 2, false, 0, false)
+    return DirectForms(0, 2, test::direct_bounds(false), 0, false)
         .plan({collective, count, DataType::float32, ReduceOp::sum, 0}, false, true, true)
         ->mapped.has_value();
   };
@@ -167,6 +169,21 @@ TEST_CASE("messages that run only where a direct form is declined are chosen by 
     return {};
   });
   CHECK(first_wrong(words) == "");
+}
+
+TEST_CASE("which form runs is what the constants say") {
+  const test::Folder folder;
+  const std::string file = folder / "constants.json";
+  auto text = nlohmann::json::parse(*topo::constants_text(""));
+  for (auto& [name, bounds] : text["direct_bounds"].items()) bounds["read_by_all_least_bytes"] = bounds["read_by_all_most_bytes"] = 0;
+  std::ofstream(file) << text;
+  for (const auto& [constants, family] : {std::pair(std::string(), "one_shot"), {file, "two_shot"}}) {
+    const auto config = all_configured({"GYRE_TRANSPORT=shm", "GYRE_CONSTANTS=" + constants});
+    const auto words = run_ranks(2, config, [](Communicator& communicator) {
+      return *communicator.algorithm({Collective::all_reduce, 2, DataType::float32, ReduceOp::sum, 0});
+    });
+    CHECK(words == test::Words{family, family});
+  }
 }
 
 TEST_CASE("constants without direct forms predict none, and the table says so") {

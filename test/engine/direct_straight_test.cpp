@@ -9,6 +9,7 @@
 #include "engine/direct.h"
 #include "test/catch.h"
 #include "test/engine/checked_direct.h"
+#include "test/engine/direct_bounds.h"
 #include "test/kept_log.h"
 #include "test/ranks.h"
 #include "test/slow_builds.h"
@@ -160,7 +161,7 @@ TEST_CASE("a call that another rank has given up after it read is never done, wh
     std::vector<DirectPlan> plans;
     std::vector<std::unique_ptr<Direct>> ranks;
     for (Rank r = 0; r < 2; ++r) {
-      plans.push_back(*DirectForms(r, 2, false, 0, true).plan(call, false, true, true));
+      plans.push_back(*DirectForms(r, 2, test::direct_bounds(false), 0, true).plan(call, false, true, true));
       REQUIRE(plans.back().read);
       ranks.push_back(std::make_unique<Direct>(r, std::move(boards[r]), 1, Away{8192, 1}));
     }

@@ -14,6 +14,7 @@
 #include "perf/reference.h"
 #include "test/catch.h"
 #include "test/engine/checked_direct.h"
+#include "test/engine/direct_bounds.h"
 #include "test/engine/heap_allocator.h"
 #include "test/ranks.h"
 #include "test/slow_builds.h"
@@ -144,7 +145,7 @@ TEST_CASE("the passes of all ranks make a collective, also past the caches") {
           reachable.push_back({static_cast<const std::byte*>(own.input), static_cast<std::byte*>(own.output), nullptr});
         }
         for (Rank r = 0; r < ranks; ++r) {
-          const DirectPlan plan = *DirectForms(r, ranks, false, 0, false).plan(call, false, false, true);
+          const DirectPlan plan = *DirectForms(r, ranks, test::direct_bounds(false), 0, false).plan(call, false, false, true);
           REQUIRE(Passes(r, ranks).run(plan, *plan.mapped, reachable, true));
         }
         CHECK(memory.wrong() == "");
@@ -294,7 +295,7 @@ TEST_CASE("a rank that is moved now and then says that it has moved, piece by pi
   std::vector<DirectPlan> plans;
   std::vector<std::unique_ptr<Direct>> ranks;
   for (Rank r = 0; r < 2; ++r) {
-    plans.push_back(*DirectForms(r, 2, false, bounce_bytes, false).plan(call, false, true, true));
+    plans.push_back(*DirectForms(r, 2, test::direct_bounds(false), bounce_bytes, false).plan(call, false, true, true));
     REQUIRE(plans.back().bounced->pieces == 7);
     ranks.push_back(std::make_unique<Direct>(r, std::move(boards[r]), 1, Away{8192, 1}));
   }

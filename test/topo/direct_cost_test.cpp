@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "test/catch.h"
 #include "topo/constants.h"
 #include "topo/select.h"
@@ -101,4 +103,26 @@ TEST_CASE("constants: direct forms' are read, and older files that have none are
   CHECK_FALSE(with("", "")->machine("m")->direct);
   CHECK(with("", R"("direct":"d",)").error().what == R"(my.json: machines.m.direct = "d": there is no such entry in "direct")");
   for (const char* machine : {"host", "host_crowded"}) CHECK(default_constants()->machine(machine)->direct);
+}
+
+TEST_CASE("constants: bounds of direct forms are whole numbers, with their origin; a file that has none has those compiled in") {
+  auto text = nlohmann::json::parse(*constants_text(""));
+  const auto parsed = [&] { return parse_constants(text.dump(), "my.json"); };
+  const DirectBounds bounds = parsed()->machine("host_crowded")->direct_bounds.value();
+  CHECK((bounds.read_by_all_elements == 4096 && bounds.attached_most_read == 16 << 20 && bounds.attaches(64)));
+  CHECK((!parsed()->machine("host")->direct_bounds->attaches(3) && !parsed()->machine("host_tcp")->direct_bounds));
+  nlohmann::json& host = text["direct_bounds"]["host"];
+  host["shown_bytes"] = 0.5;
+  CHECK(parsed().error().what == "my.json: direct_bounds.host.shown_bytes = 0.5: must be a whole number");
+  host["shown_bytes"] = 700;
+  CHECK(costs_here(*parsed(), "my.json", "host")->direct_bounds->shown == 700);
+  host["read_by_all_most_bytes"] = 1;
+  CHECK(parsed().error().what == "my.json: direct_bounds.host.read_by_all_most_bytes = 1: is less than read_by_all_least_bytes");
+  host.erase("origin");
+  host["read_by_all_most_bytes"] = 4096;
+  CHECK(parsed().error().what == "my.json: direct_bounds.host.origin: is missing");
+  text.erase("direct_bounds");
+  for (auto& machine : text["machines"]) machine.erase("direct_bounds");
+  CHECK_FALSE(parsed()->machine("host")->direct_bounds);
+  CHECK(costs_here(*parsed(), "my.json", "host")->direct_bounds->shown == default_constants()->machine("host")->direct_bounds->shown);
 }

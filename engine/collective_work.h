@@ -42,6 +42,9 @@ class CollectiveWork final : public Work {
   /// True when no rank reads or writes this rank's memory any more, whatever became of the call.
   bool released() { return direct_ == nullptr || direct_->released(); }
 
+  /// What calls have found; null: none find out.
+  const Contests* contests() const { return contests_.get(); }
+
   /// After a run that failed, before the user has the memory again.
   void take_back() {
     if (direct_ != nullptr) direct_->take_back();

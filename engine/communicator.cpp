@@ -38,7 +38,7 @@ Communicator::Communicator(Formed formed)
       doorbell_(std::move(formed.doorbell)),
       connections_(std::move(formed.connections)),
       slots_{static_cast<uint32_t>(*formed.config.slots), *formed.config.slot_bytes},
-      planner_(rank(), std::move(formed.circumstances), slots_, connections_.fifos.size(), formed.board.get()),
+      planner_(rank(), std::move(formed.circumstances), slots_, connections_.fifos.size(), formed.board.get(), formed.contests),
       explanations_(*given_.explain != 0 && rank() == 0 ? std::make_unique<Explanations>() : nullptr),
       batch_(rank(), connections_.fifos.front(), *formed.config.slot_bytes, formed.away),
       waiter_(*given_.wait, surroundings(networks(connections_), formed.crowded, doorbell_.get())),
@@ -49,6 +49,7 @@ Communicator::Communicator(Formed formed)
       time_limit_(std::chrono::seconds(*given_.deadline)) {}
 
 Communicator::~Communicator() {
+  if (explanations_ != nullptr && collective_.contests() != nullptr) explanations_->hear(*collective_.contests());
   if (in_flight_.empty()) return;
   const std::lock_guard lock(in_flight_.mutex());
   if (!broken_) std::ignore = give_up({Code::remote, "the communicator has ended"});

@@ -30,6 +30,7 @@ class Contest {
   void begin(float saved) {
     way_ = straight() ? 1 : 0;
     timed_ = tries();
+    went_straight_ += way_;
     if (decides()) straight_ = saved >= 0 && !refused_;
     if (++calls_ < period) return;
     calls_ = 0;
@@ -39,6 +40,7 @@ class Contest {
   /// A rank could not read another's buffer, and copies carried the call: as all will for a while.
   void refuse() {
     refused_ = true;
+    went_straight_ -= way_;
     straight_ = timed_ = false;
   }
   /// The call that began last has ended.
@@ -46,6 +48,8 @@ class Contest {
     if (timed_) best_[way_] = std::min(best_[way_], microseconds);
     timed_ = false;
   }
+  /// So many calls, of all.
+  uint64_t went_straight() const { return went_straight_; }
 
  private:
   static constexpr float never = std::numeric_limits<float>::max();
@@ -59,6 +63,7 @@ class Contest {
   bool refused_ = false;                     // in this period
   bool timed_ = false;                       // the call under way
   uint8_t way_ = 1;                          // of that: 0 by copies, 1 straight
+  uint64_t went_straight_ = 0;               // of all calls
   std::array<float, 2> best_{never, never};  // by way
 };
 
@@ -69,6 +74,10 @@ class Contests {
     for (auto& sizes : all_) std::fill_n(sizes.begin(), std::bit_width(long_block), Contest(4));
   }
   Contest& of(const Call& call) { return all_[static_cast<size_t>(call.collective)][std::bit_width(call.count * size_of(call.type))]; }
+  /// Of blocks of so many bits' bytes.
+  const Contest& of(Collective collective, int size_class) const {
+    return all_[static_cast<size_t>(collective)][static_cast<size_t>(size_class)];
+  }
 
  private:
   static constexpr size_t long_block = 1 << 20;  // bytes; of shorter ones more calls are needed, and cost little

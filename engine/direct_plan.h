@@ -5,13 +5,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
 #include "engine/arguments.h"
 #include "schedule/direct.h"
-#include "topo/direct_cost.h"
 #include "topo/direct_bounds.h"
+#include "topo/direct_cost.h"
 
 namespace gyre::engine {
 
@@ -31,6 +32,9 @@ struct DirectForm {
   std::vector<BoundPass> passes;
   std::vector<Rank> reached;  ///< whose memory this rank reads or writes
   std::vector<Rank> users;    ///< who reads or writes this rank's memory
+
+  /// For which it stands.
+  std::string_view family() const { return schedule->staged ? "one_shot" : "two_shot"; }
 };
 
 /// How mapped runs on copies, piece by piece: half of a bounce buffer has room for one.

@@ -36,15 +36,21 @@ void Explanations::note(const Planned& planned, const Buffers& buffers, Planner&
   const Kind kind = kind_of(planned, buffers);
   if (!used_.try_emplace(kind).second) return;
   const BufferKind buffer = std::get<BufferKind>(kind);
-  const auto us = planner.predicted_us(planned.call, buffer);
-  log::write(log::Level::info, fmt::format("explain: {}: {} runs{}{}\n{}", std::apply(kind_in_words, kind), planned.algorithm(buffer),
-                                           planner.way(planned, buffer), us ? fmt::format(", predicted {:.2f} us", *us) : "",
+  log::write(log::Level::info, fmt::format("explain: {}: {}\n{}", std::apply(kind_in_words, kind), planner.outcome(planned, buffer),
                                            planner.explain(planned.call, buffer)));
 }
 
 void Explanations::count(const Planned& planned, const Buffers& buffers) {
   const Kind kind = kind_of(planned, buffers);
-  ++used_[kind][std::string(planned.algorithm(std::get<BufferKind>(kind)))];
+  ++used_[kind][planned.counted(std::get<BufferKind>(kind))];
+}
+
+void Explanations::hear(const Contests& contests) {
+  for (auto& [kind, ways] : used_) {
+    const auto& [collective, size_class, buffer] = kind;
+    const uint64_t straight = buffer == BufferKind::ordinary ? contests.of(collective, size_class).went_straight() : 0;
+    if (straight > 0) ways["two_shot straight, of these,"] = straight;
+  }
 }
 
 Explanations::~Explanations() {

@@ -5,6 +5,7 @@
 #include <string>
 #include <tuple>
 
+#include "engine/contest.h"
 #include "engine/planner.h"
 
 namespace gyre::engine {
@@ -21,6 +22,8 @@ class Explanations {
   void note(const Planned&, const Buffers&, Planner&);
   /// It runs; one that was captured does at each replay.
   void count(const Planned&, const Buffers&);
+  /// How many of the calls that find out the faster way went straight.
+  void hear(const Contests&);
 
  private:
   /// Of size class n are calls whose blocks have 2^(n-1) to 2^n - 1 bytes; of 0 those of none.

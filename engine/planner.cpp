@@ -14,13 +14,11 @@ namespace {
 constexpr size_t plans_kept = 64;
 constexpr size_t slot_alignment = 4096;
 
-std::string_view family_of(const DirectForm& form) { return form.schedule->staged ? "one_shot" : "two_shot"; }
-
 }  // namespace
 
 std::string_view Planned::algorithm(BufferKind kind) const {
   const DirectForm* const directly = form(kind);
-  return directly != nullptr ? family_of(*directly) : std::string_view(messages->schedule().family);
+  return directly != nullptr ? directly->family() : std::string_view(messages->schedule().family);
 }
 
 void Planner::say_instead(const Call& call, const Choice& choice) {
@@ -95,6 +93,7 @@ Result<std::optional<DirectPlan>> Planner::directly(const Call& call) {
   if (family != nullptr && !topo::refusal(*family, {call.collective, ranks_, 1, call.root, {}}).empty()) return std::optional<DirectPlan>();
   DirectPlan plan = GYRE_TRY(forms_.plan(call, must_be_ordered(circumstances_, call), asked == "auto" || asked == "one_shot",
                                          asked == "auto" || asked == "two_shot"));
+  plan.contested = plan.contested && contests_;
   return plan.staged || plan.mapped ? std::optional(std::move(plan)) : std::nullopt;
 }
 
@@ -149,53 +148,13 @@ Result<topo::Price> Planner::price(const DirectForm& form, const DirectPlan& pla
   const topo::Costs& costs = circumstances_.costs;
   if (!costs.direct) return Error{Code::invalid_usage, "the constants have no costs of ranks that reach each other's memory"};
   const auto block_bytes = static_cast<double>(plan.call.count * size_of(plan.call.type));
-  topo::Price price = topo::price(*form.schedule, *costs.direct, block_bytes, costs.processors_per_node, plan.access(kind));
-  if (plan.access(kind) != topo::BufferAccess::bounced) return price;
+  const topo::BufferAccess access = form.schedule->staged ? topo::BufferAccess::heap : plan.access(kind);
+  topo::Price price = topo::price(*form.schedule, *costs.direct, block_bytes, costs.processors_per_node, access);
+  if (access != topo::BufferAccess::bounced) return price;
   const double meetings = price.latency * static_cast<double>(plan.bounced->pieces - 1);
   price.latency += meetings;
   price.seconds += meetings;
   return price;
-}
-
-std::vector<topo::DirectCandidate> Planner::direct_candidates(const Planned& planned, BufferKind kind) const {
-  std::vector<topo::DirectCandidate> all;
-  if (!planned.direct) return all;
-  const topo::BufferAccess access = planned.direct->access(kind);
-  for (const auto* form :
-       {&planned.direct->staged, access == topo::BufferAccess::attached ? &planned.direct->read : &planned.direct->mapped}) {
-    if (!*form) continue;
-    const bool staged = (*form)->schedule->staged;
-    const bool contested = planned.direct->contested && access == topo::BufferAccess::attached;
-    topo::DirectCandidate out{family_of(**form), staged ? "staged" : topo::name(access), {}, {}, "runs"};
-    if (contested)
-      out.when = staged ? "runs where calls find it faster" : "runs, unless calls find copies faster";
-    else if (&**form != planned.form(kind))
-      out.when = staged ? "runs where no buffer is of the shared heap" : "runs where all buffers are of the shared heap";
-    const auto priced = price(**form, *planned.direct, kind);
-    if (priced) {
-      out.price = *priced;
-    } else {
-      out.refused = priced.error().what;
-    }
-    all.push_back(std::move(out));
-  }
-  return all;
-}
-
-std::string Planner::explain(const Call& call, BufferKind kind) {
-  const auto found = planned(call);
-  const topo::Query asked = query(circumstances_, normal(call), !found || !(*found)->rarely_by_messages());
-  topo::Choice choice = topo::choose(asked, profiles_);
-  if (found) refuse(choice, circumstances_, (*found)->call, (*found)->excluded);
-  return topo::explain(asked, choice, found ? direct_candidates(**found, kind) : std::vector<topo::DirectCandidate>());
-}
-
-std::string Planner::way(const Planned& planned, BufferKind kind) const {
-  if (planned.form(kind) != nullptr) return {};
-  std::string words = along(planned.messages->orders());
-  const auto& ports = circumstances_.ports;
-  if (!words.empty() && !ports.empty()) words += fmt::format(" (ports near these: {})", fmt::join(ports, ", "));
-  return words;
 }
 
 }  // namespace gyre::engine

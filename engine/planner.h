@@ -37,6 +37,12 @@ struct Planned : std::enable_shared_from_this<Planned> {
   const DirectForm* form(BufferKind kind) const { return direct ? direct->form(kind) : nullptr; }
   /// As Communicator's.
   std::string_view algorithm(BufferKind) const;
+  /// Calls find out whether that, read straight, is faster than copies.
+  bool contested(BufferKind kind) const { return direct && direct->contested && kind == BufferKind::ordinary; }
+  /// The form by which these copy; null: messages do.
+  const DirectForm* copies() const { return direct->form(BufferKind::ordinary, false); }
+  /// What of these runs, for people.
+  std::string counted(BufferKind) const;
   /// Messages run it only where ranks have buffers of different kinds: not worth playing candidates for.
   bool rarely_by_messages() const { return staged() || (direct && direct->bounced); }
   uint64_t hash() const { return named_directly() ? direct->hash : messages->hash(); }
@@ -48,13 +54,15 @@ struct Planned : std::enable_shared_from_this<Planned> {
 
 class Planner {
  public:
-  /// `channels`: on which ranks are connected. `board`: null: not all ranks are on one host.
-  Planner(Rank rank, Circumstances circumstances, transport::Slots slots, size_t channels, const transport::Board* board)
+  /// `channels`: on which ranks are connected. `board`: null: not all ranks are on one host. `contests`: calls that can be read straight
+  /// find out whether that is the faster way.
+  Planner(Rank rank, Circumstances circumstances, transport::Slots slots, size_t channels, const transport::Board* board, bool contests)
       : rank_(rank),
         ranks_(circumstances.ranks),
         slots_(slots),
         channels_(channels),
         direct_(board != nullptr),
+        contests_(contests),
         circumstances_(std::move(circumstances)),
         forms_(rank, ranks_, circumstances_.costs.direct_bounds.value_or(topo::DirectBounds()),
                board != nullptr ? board->bounce_bytes() : 0, board != nullptr && !board->attached().empty()) {}
@@ -78,8 +86,8 @@ class Planner {
   Result<std::string> algorithm(const Call&, BufferKind);
   Result<double> predicted_us(const Call&, BufferKind);
   std::string explain(const Call&, BufferKind);
-  /// By which way its messages go, for people; empty: there are none, or by the ranks' numbers.
-  std::string way(const Planned&, BufferKind) const;
+  /// What runs, at what predicted time, and beside a direct form the best by messages; for people.
+  std::string outcome(const Planned&, BufferKind);
 
  private:
   Result<std::shared_ptr<const Proven>> proven(const Choice&);
@@ -89,6 +97,10 @@ class Planner {
   Result<std::optional<DirectPlan>> directly(const Call&);
   Result<topo::Price> price(const DirectForm&, const DirectPlan&, BufferKind) const;
   std::vector<topo::DirectCandidate> direct_candidates(const Planned&, BufferKind) const;
+  static std::string_view form_name(const DirectForm&, const DirectPlan&, BufferKind);
+  std::string by_messages(const Planned&);
+  /// By which way its messages go; empty: there are none, or by the ranks' numbers.
+  std::string way(const Planned&, BufferKind) const;
 
   Rank rank_;
   int ranks_;
@@ -96,6 +108,7 @@ class Planner {
   size_t room_bytes_ = 0;  ///< Room::bytes; 0: every connection has its slots
   size_t channels_;
   bool direct_;
+  bool contests_;
   Circumstances circumstances_;
   topo::Profiles profiles_;
   DirectForms forms_;

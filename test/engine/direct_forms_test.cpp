@@ -32,7 +32,7 @@ std::string forecast(Communicator& communicator, const Call& call, BufferKind ki
     const size_t at = table.find(form);
     if (at == std::string::npos) continue;
     const std::string row = table.substr(at, table.find('\n', at) - at);
-    out += fmt::format(" {}{}", form, row.ends_with("; runs") || row.ends_with("; runs, unless calls find copies faster") ? "!" : "");
+    out += fmt::format(" {}{}", form, row.ends_with("; runs") || row.ends_with("found faster by the calls") ? "!" : "");
   }
   return out;
 }

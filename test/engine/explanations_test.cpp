@@ -60,6 +60,46 @@ TEST_CASE("each kind of call is explained once, by one rank and whatever is logg
   CHECK(log.count("explain:") == 4);
 }
 
+TEST_CASE("a direct form is explained beside the best by messages, and two ways of which calls find the faster as such") {
+  const auto run = [](const char* attach) {
+    const auto config = test::all_configured({"GYRE_TRANSPORT=shm", "GYRE_EXPLAIN=1", attach});
+    return test::first_wrong(test::run_ranks(2, config, [](Communicator& all) -> std::string {
+      std::vector<std::byte> input(100000), output(2 * input.size());
+      for (const size_t count : {size_t{20}, input.size(), size_t{20000}}) {
+        for (int i = 0; i < 20; ++i) {
+          const Status ran = all.run({Collective::all_gather, count, DataType::int8, ReduceOp::sum, 0}, input.data(), output.data());
+          if (!ran) return ran.error().what;
+        }
+      }
+      return {};
+    }));
+  };
+  const std::string small = "explain: all_gather, blocks of 16 to 31 bytes: ",
+                    middle = "explain: all_gather, blocks of 16384 to 32767 bytes: ",
+                    large = "explain: all_gather, blocks of 65536 to 131071 bytes: ";
+  {
+    const test::KeptLog log(log::Level::error);
+    REQUIRE(run("GYRE_ATTACH=1") == "");
+    CHECK(log.count(small + "one_shot runs, staged, predicted ") == 1);
+    CHECK(log.count(" us; by messages ") == 1);
+    CHECK(log.count(middle + "two_shot, attached, predicted ") == 1);
+    CHECK(log.count(" us, or one_shot, staged, predicted ") == 1);
+    CHECK(log.count(large + "two_shot, attached, predicted ") == 1);
+    CHECK(log.count(" us, or by messages ") == 1);
+    CHECK(log.count(" us: found by the calls") == 2);
+    CHECK(log.count(" us: found by the calls; by messages ") == 1);
+    CHECK(log.count(small + "one_shot ran 20 times") == 1);
+    CHECK(log.count(middle + "two_shot or one_shot, found by the calls, ran 20 times") == 1);
+    CHECK(log.count(large + "two_shot or ") == 1);
+    CHECK(log.count("two_shot straight, of these, ran ") == 2);
+  }
+  const test::KeptLog log(log::Level::error);
+  REQUIRE(run("GYRE_ATTACH=2") == "");
+  CHECK(log.count(large + "two_shot runs, attached, predicted ") == 1);
+  CHECK(log.count(large + "two_shot ran 20 times") == 1);
+  CHECK(log.count("found by the calls") == 0);
+}
+
 TEST_CASE("who does not ask is told nothing") {
   const test::KeptLog log;
   CHECK(test::first_wrong(run_explained("GYRE_EXPLAIN=0")) == "");

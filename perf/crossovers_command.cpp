@@ -72,7 +72,9 @@ Status put_into_profile(const CrossoversCommand& command, const nccl::ModelConst
   const std::string date = date_now();
   ordered_json section = GYRE_TRY(tuner_section(constants, machine, job, {command.machine, date, command.command_line}));
   return change_profile(command.profile, [&](ordered_json& profile) -> Status {
-    keep_jobs(GYRE_TRY(nccl_section(profile, command.profile)), section, job.ranks / job.nodes);
+    const NcclSection before = GYRE_TRY(nccl_section(profile, command.profile));
+    if (!before.said.empty()) fmt::print("# {}\n", before.said);
+    keep_jobs(before.json, section, job.ranks / job.nodes);
     profile["nccl"] = std::move(section);
     return {};
   });

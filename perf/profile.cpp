@@ -8,12 +8,15 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <utility>
+#include <vector>
 
 #include "base/file.h"
 #include "base/text.h"
 #include "base/unique.h"
 #include "base/version.h"
 #include "plugin/tuner_profile.h"
+#include "plugin/tuner_words.h"
 #include "topo/json_text.h"
 
 namespace gyre::perf {
@@ -57,6 +60,41 @@ ordered_json& job_of(ordered_json& section, int ranks_per_node, int nodes) {
   return jobs.back();
 }
 
+bool names_gyre(const ordered_json& choices) {
+  const auto is_gyre = [](const ordered_json& word) { return word.is_string() && word.get<std::string>() == plugin::gyre_beside; };
+  return std::ranges::any_of(choices, [&](const ordered_json& choice) { return std::ranges::any_of(choice, is_gyre); });
+}
+
+std::string job_in_words(const ordered_json& job) {
+  const auto nodes = job["nodes"].get<int64_t>();
+  return fmt::format("{} ranks on {}", job["ranks_per_node"].get<int64_t>(),
+                     nodes == 1 ? "one node" : fmt::format("each of {} nodes", nodes));
+}
+
+/// Another version's, that has this one's form: what was measured of NCCL alone holds whatever gyre is, what gyre predicts or runs itself
+/// does not.
+NcclSection carried_over(ordered_json section, const std::string& file) {
+  const auto by = std::exchange(section["version"], profile_version).get<std::string>();
+  const ordered_json jobs = std::exchange(section["jobs"], ordered_json::array());
+  section["origin"] = measured_origin;
+  std::vector<std::string> dropped;
+  for (const ordered_json& job : jobs) {
+    const ordered_json measured = job.value("measured", ordered_json::object());
+    for (const auto& [collective, choices] : job["choices"].items()) {
+      const bool holds = measured.contains(collective) && !names_gyre(choices);
+      if (holds) put_measured(section, {job["ranks_per_node"], job["nodes"], collective, choices, measured[collective]});
+      if (!holds)
+        dropped.push_back(fmt::format("{} of {} ({})", collective, job_in_words(job),
+                                      measured.contains(collective) ? "by gyre's times, too" : "predicted"));
+    }
+  }
+  const bool none = section["jobs"].empty();
+  std::string said = fmt::format("{}: its \"nccl\" was made by gyre {}, and this is {}; ", file, by, profile_version);
+  said += none ? "nothing of it holds" : "what was measured of NCCL alone stays";
+  if (!dropped.empty()) said += fmt::format("; left out: {}", fmt::join(dropped, ", "));
+  return {none ? ordered_json() : std::move(section), std::move(said)};
+}
+
 }  // namespace
 
 Result<ordered_json> read_profile(const std::string& file) {
@@ -85,13 +123,17 @@ Status change_profile(const std::string& file, const std::function<Status(ordere
 
 Status check_profile(const std::string& file) { return check_replace(followed(file)); }
 
-Result<ordered_json> nccl_section(const ordered_json& profile, const std::string& file) {
-  if (!profile.contains("nccl")) return ordered_json();
-  const ordered_json& section = profile["nccl"];
-  if (section.is_object() && section.contains("version") && section["version"].is_string() && section["version"] != profile_version)
-    return ordered_json();
-  if (const auto rules = plugin::parse_tuner_profile(ordered_json{{"nccl", section}}.dump(), file); !rules) return rules.error();
-  return section;
+Result<NcclSection> nccl_section(const ordered_json& profile, const std::string& file) {
+  if (!profile.contains("nccl")) return NcclSection();
+  ordered_json section = profile["nccl"];
+  const bool others =
+      section.is_object() && section.contains("version") && section["version"].is_string() && section["version"] != profile_version;
+  ordered_json as_ours = section;
+  if (others) as_ours["version"] = profile_version;
+  const auto rules = plugin::parse_tuner_profile(ordered_json{{"nccl", as_ours}}.dump(), file);
+  if (rules) return others ? carried_over(std::move(section), file) : NcclSection{std::move(section), {}};
+  if (!others) return rules.error();
+  return NcclSection{{}, fmt::format("{}: its \"nccl\" is another version's, and nothing of it holds: {}", file, rules.error().what)};
 }
 
 void put_measured(ordered_json& section, const MeasuredChoices& measured) {

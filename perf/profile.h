@@ -4,6 +4,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 
@@ -17,9 +18,16 @@ Status change_profile(const std::string& file, const std::function<Status(nlohma
 /// Error: why it could not be changed, as far as it can be told before.
 Status check_profile(const std::string& file);
 
-/// Its "nccl"; null: it has none, or another version's, whose choices NCCL's tuner would refuse. Error: whatever else the tuner would
-/// refuse.
-Result<nlohmann::ordered_json> nccl_section(const nlohmann::ordered_json& profile, const std::string& file);
+/// Of what was measured.
+constexpr std::string_view measured_origin = "measured: the jobs say how";
+
+struct NcclSection {
+  nlohmann::ordered_json json;  ///< null: there is none, or nothing of it holds
+  std::string said;             ///< of what another version has made: what of it stays; empty: all does
+};
+/// Its "nccl" as this version's: another's, which NCCL's tuner would refuse, as far as it was measured of NCCL alone. Error: whatever else
+/// the tuner would refuse.
+Result<NcclSection> nccl_section(const nlohmann::ordered_json& profile, const std::string& file);
 
 /// A collective's choices as they were measured, and how.
 struct MeasuredChoices {
@@ -30,7 +38,7 @@ struct MeasuredChoices {
 /// Into the job of such a section, in place of the collective's choices there; the job's others stay.
 void put_measured(nlohmann::ordered_json& section, const MeasuredChoices&);
 
-/// Into a new section: what was measured, and the jobs of such a machine with other numbers of ranks on a node. `before`: nccl_section().
+/// Into a new section: what was measured, and the jobs of such a machine with other numbers of ranks on a node. `before`: nccl_section()'s.
 void keep_jobs(const nlohmann::ordered_json& before, nlohmann::ordered_json& section, int ranks_per_node);
 
 }  // namespace gyre::perf

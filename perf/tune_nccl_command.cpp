@@ -96,11 +96,7 @@ Result<std::string> library_of(const TuneNcclCommand& command) {
 }
 
 ordered_json new_section(const std::string& machine, const std::string& date) {
-  return {{"machine", machine},
-          {"version", profile_version},
-          {"date", date},
-          {"origin", "measured: the jobs say how"},
-          {"jobs", ordered_json::array()}};
+  return {{"machine", machine}, {"version", profile_version}, {"date", date}, {"origin", measured_origin}, {"jobs", ordered_json::array()}};
 }
 
 ordered_json listed(const Thresholds& thresholds) {
@@ -133,7 +129,7 @@ Status put_into_profile(const TuneNcclCommand& command, Collective collective, c
                          {"date", date},           {"command", command.command_line}, {"rounds", times.rounds},
                          {"us", medians_of(sizes)}};
   return change_profile(command.profile, [&](ordered_json& profile) -> Status {
-    ordered_json section = GYRE_TRY(nccl_section(profile, command.profile));
+    ordered_json section = GYRE_TRY(nccl_section(profile, command.profile)).json;
     if (section.is_null()) section = new_section(machine, date);
     put_measured(section, {command.ranks_per_node, command.nodes, std::string(name(collective)), choices, how});
     profile["nccl"] = std::move(section);
@@ -148,9 +144,8 @@ Status measure_choices(const TuneNcclCommand& command) {
   if (const Status place = check_profile(command.profile); !place)  // or hours are measured in vain
     return Error{Code::invalid_argument, fmt::format("--profile {}", place.error().what)};
   const auto profile = GYRE_TRY(read_profile(command.profile));
-  const ordered_json before = GYRE_TRY(nccl_section(profile, command.profile));
-  if (before.is_null() && profile.contains("nccl"))
-    fmt::print("# {}: its \"nccl\" is another version's, and begins anew\n", command.profile);
+  const NcclSection before = GYRE_TRY(nccl_section(profile, command.profile));
+  if (!before.said.empty()) fmt::print("# {}\n", before.said);
   const NcclTimes times = GYRE_TRY(time_nccl({collective, command.ranks_per_node, command.nodes, command.rounds,
                                               std::chrono::seconds(command.timeout_s), command.words, library}));
   const std::vector<SizeChoice> sizes = choose_by_times(times.us);

@@ -25,20 +25,39 @@ ordered_json profile_with(const std::string& jobs, std::string_view by = profile
 ordered_json section_of(const ordered_json& profile) {
   auto section = nccl_section(profile, "p.json");
   REQUIRE(section);
-  return *section;
+  CHECK(section->said == "");
+  return section->json;
 }
 
 }  // namespace
 
 TEST_CASE("a profile's section is this version's, or none; what is wrong in it is an error") {
   CHECK(section_of(ordered_json::object()).is_null());
-  CHECK(section_of(profile_with("", "0.0.1")).is_null());
   CHECK(section_of(profile_with(""))["machine"] == "m");
   const auto wrong = nccl_section(profile_with("7"), "p.json");
   REQUIRE_FALSE(wrong);
   CHECK(wrong.error().what == "p.json: nccl.jobs[0] = 7: must be an object");
   CHECK_FALSE(nccl_section(ordered_json::parse(R"({"nccl":7})"), "p.json"));  // nobody's version: somebody's hand
   CHECK_FALSE(nccl_section(ordered_json::parse(R"({"nccl":{"jobs":[]}})"), "p.json"));
+}
+
+TEST_CASE("of another version's section stays what was measured of NCCL alone, and what does not is said") {
+  const auto carried = [](const std::string& jobs) { return *nccl_section(profile_with(jobs, "0.0.1"), "p.json"); };
+  const std::string begins = fmt::format("p.json: its \"nccl\" was made by gyre 0.0.1, and this is {}; ", profile_version);
+  const auto kept = carried(
+      R"({"ranks_per_node":8,"nodes":2,"choices":{"reduce":[[0,"ring/ll"]],"all_reduce":[[0,"tree/ll"]],"broadcast":[[0,"gyre","ring/ll"]]},)"
+      R"("measured":{"all_reduce":{"us":{}},"broadcast":{}}},{"ranks_per_node":8,"nodes":1,"choices":{"reduce":[[0,"ring/ll"]]}})");
+  CHECK(kept.said == begins +
+                         "what was measured of NCCL alone stays; left out: reduce of 8 ranks on each of 2 nodes (predicted), broadcast of "
+                         "8 ranks on each of 2 nodes (by gyre's times, too), reduce of 8 ranks on one node (predicted)");
+  CHECK(kept.json["jobs"].dump() ==
+        R"([{"ranks_per_node":8,"nodes":2,"choices":{"all_reduce":[[0,"tree/ll"]]},"measured":{"all_reduce":{"us":{}}}}])");
+  CHECK(section_of({{"nccl", kept.json}}) == kept.json);  // which the tuner takes
+  const auto none = carried(R"({"ranks_per_node":8,"nodes":2,"choices":{"reduce":[[0,"ring/ll"]]}})");
+  CHECK((none.json.is_null() && none.said == begins + "nothing of it holds; left out: reduce of 8 ranks on each of 2 nodes (predicted)"));
+  const auto unknown = carried("7");
+  CHECK(unknown.json.is_null());
+  CHECK(unknown.said == "p.json: its \"nccl\" is another version's, and nothing of it holds: p.json: nccl.jobs[0] = 7: must be an object");
 }
 
 TEST_CASE("a profile that many change at a time loses nothing") {

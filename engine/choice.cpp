@@ -9,7 +9,6 @@
 #include "engine/network.h"
 #include "kernels/canonical.h"
 #include "topo/algorithms.h"
-#include "topo/constants.h"
 
 namespace gyre::engine {
 namespace {
@@ -110,6 +109,10 @@ Result<Choice> by_price(const Circumstances& c, const Call& call, topo::Profiles
 }  // namespace
 
 Result<Circumstances> circumstances(const Config& config, const std::vector<Facts>& facts) {
+  return circumstances(config, facts, GYRE_TRY(topo::read_constants(*config.constants)));
+}
+
+Result<Circumstances> circumstances(const Config& config, const std::vector<Facts>& facts, const topo::ConstantsText& text) {
   Circumstances c{static_cast<int>(facts.size()),
                   *config.channels,
                   *config.algorithm,
@@ -120,11 +123,11 @@ Result<Circumstances> circumstances(const Config& config, const std::vector<Fact
                   *config.numerics == "ordered",
                   *config.memory_bytes,
                   scratch_room(config, facts.size())};
-  const topo::Constants constants = GYRE_TRY(topo::constants_for_here(*config.constants));
-  c.costs = GYRE_TRY(topo::costs_here(constants, *config.constants, machine(config, facts)));
+  const topo::Constants constants = GYRE_TRY(topo::constants_for_here(text));
+  c.costs = GYRE_TRY(topo::costs_here(constants, text.file, machine(config, facts)));
   const HostLoad load = most_crowded(facts);
   if (hosts_by_verbs(config, facts))
-    c.costs.link[topo::between] = GYRE_TRY(topo::costs_here(constants, *config.constants, host_machine("verbs", load))).link[topo::inside];
+    c.costs.link[topo::between] = GYRE_TRY(topo::costs_here(constants, text.file, host_machine("verbs", load))).link[topo::inside];
   c.costs.processors_per_node = load.crowded ? load.processors : 0;
   c.slots = !all_over_tcp(config, facts);
   const auto credits = static_cast<uint32_t>(*config.slots);

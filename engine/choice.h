@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "engine/arguments.h"
 #include "engine/facts.h"
+#include "topo/constants.h"
 #include "topo/select.h"
 
 namespace gyre::engine {
@@ -31,6 +32,8 @@ struct Circumstances {
   std::vector<std::string> ports{};
 };
 /// Error: a GYRE_GRID that is none for so many ranks, or GYRE_CONSTANTS that can't be read or lack this kind of machine.
+Result<Circumstances> circumstances(const Config&, const std::vector<Facts>&, const topo::ConstantsText&);
+/// Reads GYRE_CONSTANTS for it.
 Result<Circumstances> circumstances(const Config&, const std::vector<Facts>&);
 /// The machine of the constants that ranks so joined run on: "host", or "host_ucx", "host_verbs" or "host_tcp" where that joins also the
 /// ranks of a host; with "_crowded" where a host has more ranks than processors. Where `auto` joins hosts by verbs, these links are

@@ -12,7 +12,6 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "engine/combine.h"
-#include "topo/constants.h"
 
 namespace gyre::engine {
 namespace {
@@ -34,6 +33,7 @@ std::unique_ptr<Direct> direct(Rank rank, std::unique_ptr<transport::Board> boar
 Communicator::Communicator(Formed formed)
     : bootstrap_(std::move(formed.bootstrap)),
       given_(std::move(formed.given)),
+      constants_(std::move(formed.constants)),
       reunion_(std::move(formed.reunion)),
       doorbell_(std::move(formed.doorbell)),
       connections_(std::move(formed.connections)),
@@ -138,8 +138,8 @@ Result<Request> Communicator::begin(Operation next) {
 }
 
 Status Communicator::only_on_gpus(bool reached) {
-  const topo::Constants constants = GYRE_TRY(topo::constants_for_here(*given_.constants));
-  planner_.only_on_gpus(GYRE_TRY(topo::costs_here(constants, *given_.constants, reached ? "gpu" : "gpu_pinned")));
+  const topo::Constants constants = GYRE_TRY(topo::constants_for_here(*constants_));
+  planner_.only_on_gpus(GYRE_TRY(topo::costs_here(constants, constants_->file, reached ? "gpu" : "gpu_pinned")));
   return {};
 }
 

@@ -12,6 +12,7 @@
 #include "engine/explanations.h"
 #include "engine/in_flight.h"
 #include "engine/planner.h"
+#include "topo/constants.h"
 #include "transport/reunion.h"
 
 namespace gyre::engine {
@@ -118,6 +119,7 @@ class Communicator {
     std::unique_ptr<transport::Bootstrap> bootstrap;
     Config given;   // as the user
     Config config;  // as suits these ranks
+    std::shared_ptr<const topo::ConstantsText> constants;
     Circumstances circumstances;
     transport::Reunion reunion;
     Connections connections;
@@ -128,7 +130,9 @@ class Communicator {
     Away away;
   };
   explicit Communicator(Formed);
+  /// `constants`: of the communicator whose ranks these are; null: they are read.
   static Result<std::unique_ptr<Communicator>> form(std::unique_ptr<transport::Bootstrap>, const Config&,
+                                                    std::shared_ptr<const topo::ConstantsText> constants = nullptr,
                                                     const std::optional<topo::GpuRow>& gpu = {});
   Result<std::unique_ptr<Communicator>> among(const std::vector<Rank>& members, const transport::Rendezvous&,
                                               const std::optional<topo::GpuRow>& gpu = {}) const;
@@ -149,6 +153,7 @@ class Communicator {
 
   std::unique_ptr<transport::Bootstrap> bootstrap_;
   Config given_;
+  std::shared_ptr<const topo::ConstantsText> constants_;  // those that are made of its ranks go by it, too
   transport::Reunion reunion_;
   std::unique_ptr<transport::Doorbell> doorbell_;
   Connections connections_;

@@ -9,11 +9,11 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/sysfs.h"
 #include "base/text.h"
 #include "base/version.h"
-#include "topo/constants.h"
 #include "transport/launch.h"
 #include "transport/transport.h"
 
@@ -84,12 +84,8 @@ bool are_alike(const std::vector<schedule::RankOrder>& on_hosts) {
   return std::ranges::all_of(on_hosts, [&](const auto& ranks) { return ranks.size() == on_hosts[0].size(); });
 }
 
-Result<std::vector<Facts>> exchange_facts(transport::Bootstrap& bootstrap, const Config& config, const std::optional<topo::GpuRow>& gpu) {
-  const auto constants = topo::digest(*config.constants);
-  if (!constants) {
-    bootstrap.fail(constants.error());  // the others are about to wait for us
-    return constants.error();
-  }
+Result<std::vector<Facts>> exchange_facts(transport::Bootstrap& bootstrap, const Config& config, std::string constants,
+                                          const std::optional<topo::GpuRow>& gpu) {
   const std::vector<uint64_t> processors = own_processors();
   const Facts own{std::string(version),
                   own_host(config),
@@ -104,7 +100,7 @@ Result<std::vector<Facts>> exchange_facts(transport::Bootstrap& bootstrap, const
                   *config.algorithm,
                   *config.grid,
                   *config.numerics,
-                  *constants,
+                  std::move(constants),
                   config.slot_bytes.origin == "default" && config.slots.origin == "default",
                   gpu ? topo::text(*gpu) : ""};
   std::vector<Facts> all;

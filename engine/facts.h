@@ -38,8 +38,9 @@ std::string own_host(const Config&);
 std::vector<schedule::RankOrder> ranks_on_hosts(const std::vector<std::string>& hosts);
 /// All hosts have equally many.
 bool are_alike(const std::vector<schedule::RankOrder>& on_hosts);
-/// Everybody's facts by rank. Error: ranks differ in a fact that must be equal; says which rank in what.
-Result<std::vector<Facts>> exchange_facts(transport::Bootstrap&, const Config&, const std::optional<topo::GpuRow>& = {});
+/// Everybody's facts by rank. `constants`: Facts's. Error: ranks differ in a fact that must be equal; says which rank in what.
+Result<std::vector<Facts>> exchange_facts(transport::Bootstrap&, const Config&, std::string constants,
+                                          const std::optional<topo::GpuRow>& = {});
 /// Where ranks are: those of a host in positions that follow each other, and among these those of a NUMA node.
 struct Placed {
   std::vector<int> hosts;          ///< {ranks of a host, hosts} where all hosts have equally many; else empty

@@ -15,6 +15,7 @@
 #include "engine/gpu_channels.h"
 #include "engine/memory.h"
 #include "engine/network.h"
+#include "topo/constants.h"
 #include "transport/bootstrap_wire.h"
 #include "transport/transport.h"
 
@@ -58,6 +59,13 @@ Config for_part(Config config, size_t ranks) {
   return config;
 }
 
+Result<std::shared_ptr<const topo::ConstantsText>> constants_read(transport::Bootstrap& bootstrap, const std::string& file) {
+  auto text = topo::read_constants(file);
+  if (text) return std::make_shared<const topo::ConstantsText>(*std::move(text));
+  bootstrap.fail(text.error());  // the others are about to wait for us
+  return text.error();
+}
+
 /// Whether all ranks of the board find that processors share a cache. It changes no result: not which algorithm runs a reduction, only how
 /// bytes are written.
 Result<bool> share_cache(transport::Bootstrap& bootstrap, const transport::Board& board) {
@@ -83,11 +91,13 @@ Result<std::unique_ptr<Communicator>> Communicator::create(std::unique_ptr<trans
 }
 
 Result<std::unique_ptr<Communicator>> Communicator::form(std::unique_ptr<transport::Bootstrap> bootstrap, const Config& given,
+                                                         std::shared_ptr<const topo::ConstantsText> constants,
                                                          const std::optional<topo::GpuRow>& gpu) {
-  const auto facts = GYRE_TRY(exchange_facts(*bootstrap, given, gpu));
+  if (constants == nullptr) constants = GYRE_TRY(constants_read(*bootstrap, *given.constants));
+  const auto facts = GYRE_TRY(exchange_facts(*bootstrap, given, constants->digest(), gpu));
   const auto fitting = within_memory(suited(given, facts), facts);
   const auto gpus = fitting ? gpu_ranks(facts) : Result<std::vector<topo::GpuRank>>(fitting.error());
-  auto circumstances = gpus ? engine::circumstances(*fitting, facts) : Result<Circumstances>(gpus.error());
+  auto circumstances = gpus ? engine::circumstances(*fitting, facts, *constants) : Result<Circumstances>(gpus.error());
   if (!circumstances) {
     bootstrap->fail(circumstances.error());
     return circumstances.error();
@@ -110,8 +120,8 @@ Result<std::unique_ptr<Communicator>> Communicator::form(std::unique_ptr<transpo
   const auto caches = fmt::format("/sys/devices/system/cpu/cpu{}/cache", std::max(sched_getcpu(), 0));
   const Away away = Away::of(load, shared_cache(caches), one_cache);
   return std::unique_ptr<Communicator>(
-      new Communicator({std::move(bootstrap), given, config, *std::move(circumstances), std::move(reunion), std::move(connections),
-                        std::move(doorbell), std::move(board), load.crowded, contest, away}));
+      new Communicator({std::move(bootstrap), given, config, std::move(constants), *std::move(circumstances), std::move(reunion),
+                        std::move(connections), std::move(doorbell), std::move(board), load.crowded, contest, away}));
 }
 
 // Ranks that name others would not know who is who.
@@ -126,7 +136,7 @@ Result<std::unique_ptr<Communicator>> Communicator::among(const std::vector<Rank
     bootstrap->fail(error);
     return error;
   }
-  return form(std::move(bootstrap), for_part(given_, members.size()), gpu);
+  return form(std::move(bootstrap), for_part(given_, members.size()), constants_, gpu);
 }
 
 Result<std::vector<std::string>> Communicator::all_gather(std::string_view mine) {

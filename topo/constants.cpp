@@ -204,8 +204,9 @@ Result<Constants> constants_of(const std::string& file) {
   return file.empty() ? default_constants() : parse_constants(GYRE_TRY(text_of(file)), file);
 }
 
-Result<Constants> constants_for_here(const std::string& file) {
-  Constants constants = GYRE_TRY(constants_of(file));
+Result<Constants> constants_for_here(const ConstantsText& from) {
+  const auto& [file, text] = from;
+  Constants constants = file.empty() ? GYRE_TRY(default_constants()) : GYRE_TRY(parse_constants(text, file));
   const std::string foreign = constants.made_for ? constants.made_for->foreign(processors_of_host(), profile_version) : "";
   if (foreign.empty()) return constants;
   return Error{Code::invalid_argument,
@@ -225,7 +226,9 @@ Result<Costs> costs_here(const Constants& constants, const std::string& file, st
   return costs;
 }
 
-Result<std::string> digest(const std::string& file) { return fmt::format("{:016x}", fnv1a(GYRE_TRY(constants_text(file)))); }
+std::string ConstantsText::digest() const { return fmt::format("{:016x}", fnv1a(text)); }
+
+Result<ConstantsText> read_constants(const std::string& file) { return ConstantsText{file, GYRE_TRY(constants_text(file))}; }
 
 Result<std::string> constants_text(const std::string& file) {
   return file.empty() ? Result<std::string>(std::string(compiled_in)) : text_of(file);

@@ -36,14 +36,20 @@ Result<Constants> parse_constants(std::string_view text, std::string_view source
 Result<Constants> default_constants();
 /// The file's text, or that of those compiled in.
 Result<std::string> constants_text(const std::string& file);
+/// The same, kept for all that goes by it, whatever becomes of the file.
+struct ConstantsText {
+  std::string file, text;
+
+  /// Equal for equal texts, on every machine.
+  std::string digest() const;
+};
+Result<ConstantsText> read_constants(const std::string& file);
 /// The file's, or where none is named those compiled in.
 Result<Constants> constants_of(const std::string& file);
 /// The same for what runs here. Error: those of another machine, or of another version of gyre.
-Result<Constants> constants_for_here(const std::string& file);
-/// A machine of constants_for_here(file). One that the file lacks, as those do that were made before there was such a machine, has the
-/// constants compiled in, which a line at info level says.
+Result<Constants> constants_for_here(const ConstantsText&);
+/// A machine of constants_for_here(), by the name of the file. One that the file lacks, as those do that were made before there was such a
+/// machine, has the constants compiled in, which a line at info level says; one without bounds of direct forms has those compiled in.
 Result<Costs> costs_here(const Constants&, const std::string& file, std::string_view machine);
-/// Equal for equal texts, on every machine: of the file, or of those compiled in. Error: as constants_of.
-Result<std::string> digest(const std::string& file);
 
 }  // namespace gyre::topo

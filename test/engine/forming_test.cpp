@@ -4,16 +4,21 @@
 
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
+#include <fstream>
 #include <future>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "engine/communicator.h"
 #include "test/catch.h"
 #include "test/engine/backends.h"
 #include "test/engine/members.h"
+#include "test/folder.h"
 #include "test/processes.h"
 #include "test/ranks.h"
 #include "test/text.h"
+#include "topo/constants.h"
 #include "transport/bootstrap_wire.h"
 
 using namespace gyre;
@@ -57,6 +62,26 @@ TEST_CASE("a grid that the parts can't have is not handed on") {
   CHECK(run_ranks(4, all_configured({"GYRE_GRID=2x2", "GYRE_ALGORITHM=bucket"}), [](Communicator& all) {
           return members(all.split(all.rank() / 2, 0), all.rank());
         }) == Words{"0 1", "0 1", "2 3", "2 3"});
+}
+
+TEST_CASE("parts of a communicator go by the constants that it has read, whatever becomes of the file") {
+  const test::Folder folder;
+  const std::string file = folder / "constants.json";
+  auto constants = nlohmann::json::parse(*topo::constants_text(""));
+  for (auto& costs : constants["direct"]) costs["meeting_us"] = 4321;
+  std::ofstream(file) << constants;
+  const auto words = run_ranks(3, all_configured({"GYRE_TRANSPORT=shm", "GYRE_CONSTANTS=" + file}), [&](Communicator& all) -> std::string {
+    if (const auto met = all.all_gather(""); !met) return met.error().what;
+    std::filesystem::remove(file);
+    const auto part = all.split(0, 0);
+    if (!part) return part.error().what;
+    if (all.rank() == 2) return {};
+    const auto rest = (*part)->shrink(std::vector<Rank>{2});
+    if (!rest) return rest.error().what;
+    const auto us = (*rest)->predicted_us({Collective::all_reduce, 2, DataType::float32, ReduceOp::sum, 0});
+    return us && *us > 4321 ? "" : "predicted by others";
+  });
+  CHECK(first_wrong(words) == "");
 }
 
 TEST_CASE("a rank that waits in a split for one that stays away has a deadline") {

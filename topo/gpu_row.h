@@ -20,7 +20,7 @@ struct GpuRow {
   std::string gpu;                 ///< by its PCI address
   int switched = 0;                ///< NVLinks of it that end at switches
   std::vector<Other> others;       ///< all GPUs of the machine but this
-  std::vector<std::string> rails;  ///< the ports by which it goes out, or could as well: "mlx5_0:1", "eth0"
+  std::vector<std::string> rails;  ///< the port by which it goes out, and those by which it could as well: "mlx5_0:1", "eth0"
 
   bool operator==(const GpuRow&) const = default;
 };

@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <limits>
+#include <map>
+#include <numeric>
 #include <tuple>
+#include <utility>
 
 namespace gyre::topo {
 namespace {
@@ -48,8 +52,6 @@ std::vector<Way> ways_of(const Topology& topology, int gpu) {
   std::stable_sort(ways.begin(), ways.end(), [&](const Way& a, const Way& b) { return rank_of(topology, a) < rank_of(topology, b); });
   return ways;
 }
-
-bool same_port(const Way& a, const Way& b) { return a.nic == b.nic && a.port == b.port; }
 
 }  // namespace
 
@@ -118,17 +120,21 @@ int nvlinks(const Topology& topology, int from, int to) {
 
 std::vector<std::vector<Way>> ways_out(const Topology& topology) {
   std::vector<std::vector<Way>> all;
+  std::vector<std::ptrdiff_t> equal;  // to each GPU: the best ones
   for (const int gpu : topology.all<Gpu>()) {
-    std::vector<Way> ways = ways_of(topology, gpu);
-    const auto ends =
-        std::find_if(ways.begin(), ways.end(), [&](const Way& way) { return rank_of(topology, way) != rank_of(topology, ways[0]); });
-    // Of the GPUs before this one, those that had the same best ones to choose from.
-    const auto shares = [&](const std::vector<Way>& other) {
-      return std::any_of(ways.begin(), ends, [&](const Way& way) { return !other.empty() && same_port(way, other[0]); });
-    };
-    const auto sharing = std::count_if(all.begin(), all.end(), shares);
-    if (ends != ways.begin()) std::rotate(ways.begin(), ways.begin() + sharing % (ends - ways.begin()), ends);
-    all.push_back(std::move(ways));
+    const std::vector<Way>& ways = all.emplace_back(ways_of(topology, gpu));
+    equal.push_back(std::ranges::count_if(ways, [&](const Way& way) { return rank_of(topology, way) == rank_of(topology, ways[0]); }));
+  }
+  std::vector<size_t> turns(all.size());
+  std::iota(turns.begin(), turns.end(), size_t{0});
+  std::ranges::stable_sort(turns, {}, [&](size_t gpu) { return equal[gpu]; });  // who has no choice comes before who can give way
+  std::map<std::pair<int, int>, int> taken;
+  for (const size_t gpu : turns) {
+    const auto begin = all[gpu].begin(), end = begin + equal[gpu];
+    if (begin == end) continue;
+    const auto own = std::ranges::min_element(begin, end, {}, [&](const Way& way) { return taken[{way.nic, way.port}]; });
+    ++taken[{own->nic, own->port}];
+    std::rotate(begin, own, end);
   }
   return all;
 }

@@ -1,5 +1,10 @@
-// By which port a GPU goes out where kind, distance and speed of ports pull different ways.
+// By which port a GPU goes out where kind, distance and speed of ports pull different ways, and where several are as good.
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "test/catch.h"
+#include "test/topo/five_machines.h"
 #include "topo/topology.h"
 
 using namespace gyre;
@@ -70,4 +75,33 @@ TEST_CASE("ports that are equal to two GPUs are dealt the same way whoever asks"
   REQUIRE(ways.size() == 2);
   CHECK(ways[0][0].nic != ways[1][0].nic);  // both rails are used
   for (size_t gpu = 0; gpu < 2; ++gpu) CHECK(ways[gpu][0].nic == again[gpu][0].nic);
+}
+
+TEST_CASE("a GPU that has a choice leaves another the one port that is best for it") {
+  // One GPU beside two switches with a port each, the other on the first of these.
+  Topology machine{{{-1, std::nullopt, Numa{}}, {0, function(1), Switch{}}, {0, function(2), Switch{}}, {0, function(3), Gpu{}}}};
+  machine.parts.push_back({1, function(4), Gpu{}});
+  for (const int below : {1, 2}) machine.parts.push_back({below, function(static_cast<uint8_t>(5 + below)), Nic{{rdma("mlx5", 400)}}});
+  const auto ways = ways_out(machine);
+  REQUIRE(ways.size() == 2);
+  CHECK(ways[0][0].nic == 6);
+  CHECK(ways[1][0].nic == 5);
+}
+
+TEST_CASE("on each of five machines a GPU has a port of its own, the nearest, and those that share ports are spread over them") {
+  const std::vector<std::pair<std::string, Names>> own{
+      {"DGX", {"mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3", "mlx5_4", "mlx5_5", "mlx5_6", "mlx5_7"}},
+      {"box", {"mlx5_0", "mlx5_0", "mlx5_0", "mlx5_0", "mlx5_1", "mlx5_1", "mlx5_1", "mlx5_1"}},
+      {"flat virtual machine", {"eth0", "eth1", "eth0", "eth1"}},
+      {"laptop", {"wlan0"}},
+      {"tray", {"mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3"}}};
+  REQUIRE(own.size() == test::five_machines.size());
+  for (size_t i = 0; i < own.size(); ++i) {
+    const Topology machine = test::five_machines.at(i).topology();
+    Names found;
+    for (const auto& ways : ways_out(machine)) found.push_back(ways.empty() ? "" : machine.port(ways[0].nic, ways[0].port).name);
+    INFO(own[i].first);
+    CHECK(own[i].first == test::five_machines.at(i).name);
+    CHECK(found == own[i].second);
+  }
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <vector>
 
 namespace gyre::perf {
@@ -53,13 +54,24 @@ std::string line_of(const Part& part) {
   return "switch" + place;
 }
 
-void add_below(const Topology& topology, int parent, const std::string& indent, std::string& out) {
+/// By GPU, the port that is its own way to other machines.
+std::map<int, std::string> own_ports(const Topology& topology) {
+  std::map<int, std::string> own;
+  const auto ways = topo::ways_out(topology);
+  const std::vector<int> gpus = topology.all<Gpu>();
+  for (size_t gpu = 0; gpu < gpus.size(); ++gpu)
+    if (!ways[gpu].empty()) own[gpus[gpu]] = port_name(topology.port(ways[gpu][0].nic, ways[gpu][0].port));
+  return own;
+}
+
+void add_below(const Topology& topology, const std::map<int, std::string>& own, int parent, const std::string& indent, std::string& out) {
   const std::vector<int> children = topology.children(parent);
   for (const int child : children) {
     const bool last = child == children.back();
     const bool top = parent < 0;
-    out += fmt::format("{}{}{}\n", indent, top ? "" : last ? "└─ " : "├─ ", line_of(topology.part(child)));
-    add_below(topology, child, indent + (top ? "" : last ? "   " : "│  "), out);
+    const std::string way = own.contains(child) ? ", out by " + own.at(child) : "";
+    out += fmt::format("{}{}{}{}\n", indent, top ? "" : last ? "└─ " : "├─ ", line_of(topology.part(child)), way);
+    add_below(topology, own, child, indent + (top ? "" : last ? "   " : "│  "), out);
   }
 }
 
@@ -104,7 +116,7 @@ std::string whole_if_shortened(const std::string& name) { return name.size() > m
 
 std::string topology_tree(const Topology& topology) {
   std::string out;
-  add_below(topology, -1, "", out);
+  add_below(topology, own_ports(topology), -1, "", out);
   return out;
 }
 

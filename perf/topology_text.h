@@ -6,7 +6,7 @@
 
 namespace gyre::perf {
 
-/// NUMA nodes, switches, GPUs and NICs, each below what it hangs on, with its link.
+/// NUMA nodes, switches, GPUs and NICs, each below what it hangs on, with its link; a GPU with the port by which it goes out.
 std::string topology_tree(const topo::Topology&);
 
 /// A row and a column for each GPU and each NIC's port: NV<links>, PIX, PXB, PHB or SYS; and for each GPU its ways to other machines.

@@ -47,9 +47,9 @@ TEST_CASE("a machine is shown as a tree and as a table of distances") {
   CHECK(perf::topology_tree(machine) ==
         R"(NUMA node 0, x86_64, GenuineIntel, processors ff
 ├─ switch 0000:01:00.0, 63 GB/s (32 GT/s x16)
-│  ├─ GPU 0 0000:02:00.0, 63 GB/s (32 GT/s x16), sm_90, 4 NVLinks to 0000:04:00.0
+│  ├─ GPU 0 0000:02:00.0, 63 GB/s (32 GT/s x16), sm_90, 4 NVLinks to 0000:04:00.0, out by mlx5_0
 │  └─ NIC 0000:03:00.0, 31.5 GB/s (32 GT/s x8 of x16), mlx5_0 400 Gbit/s RDMA, mlx5_0:2 RDMA down
-└─ GPU 1 0000:04:00.0, link unknown, 4 NVLinks of 25.8 GB/s to 0000:02:00.0, 1 C2C links of 450 GB/s
+└─ GPU 1 0000:04:00.0, link unknown, 4 NVLinks of 25.8 GB/s to 0000:02:00.0, 1 C2C links of 450 GB/s, out by mlx5_0
 NUMA node 1
 └─ NIC, eth0
 )");

@@ -106,7 +106,7 @@ Result<std::unique_ptr<Communicator>> Communicator::form(std::unique_ptr<transpo
   const auto own = static_cast<size_t>(bootstrap->rank());
   auto reunion = GYRE_TRY(transport::Reunion::open(*bootstrap, facts[own].host));
   circumstances->ports = topo::rails_near(*gpus);
-  auto connections = GYRE_TRY(connect_ranks(*bootstrap, config, facts, circumstances->ports));
+  auto connections = GYRE_TRY(connect_ranks(*bootstrap, config, facts, topo::rails_from(*gpus, bootstrap->rank())));
   circumstances->missing = connections.missing;
   circumstances->placed = placed(facts, GYRE_TRY(gpu_channels(*bootstrap, *gpus, connections.missing)));
   auto doorbell = GYRE_TRY(open_doorbell(*bootstrap, connections));

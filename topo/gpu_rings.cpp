@@ -123,6 +123,14 @@ std::vector<std::string> rails_near(std::span<const GpuRank> all) {
   return out;
 }
 
+std::vector<std::string> rails_from(std::span<const GpuRank> all, Rank rank) {
+  std::vector<std::string> out = rails_near(all);
+  if (all.empty() || all[static_cast<size_t>(rank)].gpu.rails.empty()) return out;
+  const auto own = std::ranges::find(out, all[static_cast<size_t>(rank)].gpu.rails.front());
+  std::rotate(out.begin(), own, own + 1);
+  return out;
+}
+
 Result<GpuRings> gpu_rings(std::span<const GpuRank> all, const schedule::RankPairs& missing) {
   std::vector<JobNode> nodes;
   std::vector<std::vector<Rank>> sharing;  // [GPU of the job]

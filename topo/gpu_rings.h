@@ -29,5 +29,7 @@ Result<GpuRings> gpu_rings(std::span<const GpuRank>, const schedule::RankPairs& 
 /// The ports near GPUs that have ranks, of all hosts together, by the length and order of their names: a host that took fewer than another
 /// would deal with ports of other rails.
 std::vector<std::string> rails_near(std::span<const GpuRank>);
+/// The same, but that of a rank's own GPU first.
+std::vector<std::string> rails_from(std::span<const GpuRank>, Rank);
 
 }  // namespace gyre::topo

@@ -224,7 +224,8 @@ std::string ucx_version();
 size_t most_connection_bytes(const Slots&);
 /// And what a worker takes besides.
 size_t most_worker_bytes();
-/// Verbs: by all usable ports of this machine, so that a connection is spread over them, or as far as there are any by these alone.
+/// Verbs: by all usable ports of this machine, so that a connection is spread over them, or as far as there are any by these alone,
+/// of which the first is where short messages begin.
 Result<std::unique_ptr<Worker>> open_worker(const Device&, Slots, const Config& = {}, std::span<const std::string> ports = {});
 
 }  // namespace gyre::transport

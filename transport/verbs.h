@@ -22,6 +22,7 @@ struct VerbsPort {
 
 struct VerbsWay {
   std::vector<VerbsPort> ports;     ///< 1 to 8; both ends of a connection need not have as many
+  uint32_t first = 0;               ///< which of them a connection's short messages begin on
   SocketAddress address;            ///< of this host, where peers reach its listeners; its port is 0
   std::chrono::seconds silence{5};  ///< GYRE_PEER_TIMEOUT: after which a host that does not answer is gone
   bool confirm = false;             ///< GYRE_IB_CONFIRM: a send is done when its receiver, not only its device, has the message
@@ -41,11 +42,13 @@ struct VerbsGpuMemory {
   bool peer_memory = false;  ///< by its address: a kernel module (nvidia_peermem) tells NICs of it
 };
 VerbsGpuMemory verbs_gpu_memory(const std::string& device, const std::string& sysfs = "/sys");
-/// By these devices, which verbs can use, in their order; a listener takes the first one's address.
-VerbsWay verbs_way(std::span<const NetDevice>);
+/// By these devices, which verbs can use, in their order; a listener takes the first one's address. Short messages begin on `own`, where it
+/// is one of them.
+VerbsWay verbs_way(std::span<const NetDevice>, std::string_view own = {});
 /// Of these the ones that are named, or all where none is; 8 at most, in the order of their names, which is the peer's order too.
 std::vector<NetDevice> narrowed(std::vector<NetDevice>, std::span<const std::string> ports);
-/// By all ports of this machine that verbs can use and the filter allows, narrowed. The error says of each port why not.
+/// By all ports of this machine that verbs can use and the filter allows, narrowed; the first that is named is its own. The error says of
+/// each port why not.
 Result<VerbsWay> every_verbs_port(const NetFilter&, std::span<const std::string> ports = {});
 
 /// Everything made from the worker must be destroyed before it. One thread at a time.

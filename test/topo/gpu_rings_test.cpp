@@ -254,6 +254,9 @@ TEST_CASE("ports are those near GPUs that have ranks, on all hosts the same, in 
   const std::vector<GpuRank> ten{{"a", {"x", 0, {}, {"mlx5_10:1", "mlx5_9:1"}}}};
   CHECK(rails_near(ten) == Names{"mlx5_9:1", "mlx5_10:1"});
   CHECK(rails_near(dealt(box_rows(), 1, {0, 7})) == Names{"mlx5_0:1"});
+  CHECK(rails_from(apart, 2) == Names{"mlx5_2:1", "mlx5_1:1", "mlx5_3:1"});  // its own comes first
+  CHECK(rails_from(ten, 0) == Names{"mlx5_10:1", "mlx5_9:1"});
+  CHECK(rails_from({}, 0).empty());
 }
 
 TEST_CASE("machines with many GPUs and ports, none alike, have their rings soon") {

@@ -1,6 +1,7 @@
 #include "transport/verbs/link.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <functional>
 #include <numeric>
@@ -108,6 +109,26 @@ TEST_CASE("a message of any size arrives whole, with its size, and nothing behin
         CHECK(std::equal(came, came + 100, untouched.data()));
         CHECK(std::equal(came + 100 + bytes, came + two.b().memory.size(), untouched.data() + 100 + bytes));
       }
+    }
+  }
+}
+
+TEST_CASE("short messages begin on an end's own port, and are spread over all from there") {
+  constexpr size_t bytes = 4096;
+  for (const uint32_t first : {0U, 1U, 2U}) {
+    Two two({3, 3}, 1, false, {}, {}, {}, first);
+    const auto sent_by = [&](uint32_t rail) { return two.fake.bytes_of("a" + std::to_string(rail % 3)); };
+    for (const uint32_t message : {0U, 1U, 2U}) {
+      const std::array<uint64_t, 3> before{sent_by(0), sent_by(1), sent_by(2)};
+      Request* receive = two.b().receive(1, 0, bytes);
+      Request* send = two.sent(1, 0, bytes);
+      REQUIRE(send != nullptr);
+      REQUIRE(two.until([&] { return send->done && receive->done; }));
+      two.a().link->release(send), two.b().link->release(receive);
+      uint32_t by = 3;
+      for (const uint32_t rail : {0U, 1U, 2U})
+        if (sent_by(rail) - before.at(rail) >= bytes) by = rail;
+      CHECK((message == 0) == (by == first));
     }
   }
 }

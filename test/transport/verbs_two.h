@@ -15,7 +15,7 @@ namespace gyre::test {
 struct Two {
   explicit Two(int rails = 1, uint32_t paths = 1) : Two({rails, rails}, paths, false) {}
   Two(std::array<int, 2> rails, uint32_t paths, bool confirms, transport::verbs::PathOptions options = {}, std::vector<uint8_t> widths = {},
-      FakeTraits traits = {}) {
+      FakeTraits traits = {}, uint32_t first = 0) {
     for (size_t e = 0; e < 2; ++e) {
       End& end = ends[e];
       for (int i = 0; i < rails[e]; ++i) {
@@ -26,7 +26,8 @@ struct Two {
         end.rails.push_back(end.opened.back().get());
       }
       end.memory.resize(1 << 20);
-      end.link = *transport::verbs::Link::open(end.rails, {static_cast<uint32_t>(rails[1 - e]), paths, confirms}, e == 0 ? "b" : "a");
+      end.link =
+          *transport::verbs::Link::open(end.rails, {static_cast<uint32_t>(rails[1 - e]), paths, confirms, first}, e == 0 ? "b" : "a");
       end.registered = *transport::verbs::Registered::add(end.rails, end.memory);
     }
     REQUIRE(static_cast<bool>(a().link->join(b().link->card())));

@@ -36,3 +36,11 @@ TEST_CASE("at most eight, of those that are named") {
   all.insert(all.end(), late.begin(), late.end());
   CHECK(ports(all, late) == "mlx5_10:1 mlx5_11:1 mlx5_12:1 mlx5_13:1 mlx5_14:1 mlx5_15:1 mlx5_16:1 mlx5_17:1 ");
 }
+
+TEST_CASE("the port that is named first is where short messages begin, wherever it stands among those that are gone by") {
+  std::vector<NetDevice> all(3);
+  for (size_t i = 0; i < all.size(); ++i) all[i].name = fmt::format("mlx5_{}:1", i);
+  for (uint32_t own = 0; own < 3; ++own) CHECK(verbs_way(all, all[own].name).first == own);
+  CHECK(verbs_way(all, "mlx5_7:1").first == 0);
+  CHECK(verbs_way(all).first == 0);
+}

@@ -43,7 +43,7 @@ Result<std::unique_ptr<Endpoint>> VerbsEndpoint::connect(VerbsWorker& worker, co
 
 Status VerbsEndpoint::open_link(const Offer& peers) {
   const Offer own = worker_.offer();
-  const Shape shape{peers.rails, std::max(own.pairs, peers.pairs), own.confirms != 0 || peers.confirms != 0};
+  const Shape shape{peers.rails, std::max(own.pairs, peers.pairs), own.confirms != 0 || peers.confirms != 0, worker_.way().first};
   link_ = GYRE_TRY(Link::open(worker_.rails(), shape, control_.peer()));
   link_->on_failure([this] { worker_.note(); });
   link_->on_end([this] {

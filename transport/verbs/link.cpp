@@ -112,8 +112,10 @@ bool Link::trying() const {
 
 void Link::count_paths() {
   carrying_.clear();
-  for (const auto& path : paths_)
-    if (path->alive()) carrying_.push_back(path.get());
+  for (const bool first : {true, false}) {
+    for (const auto& path : paths_)
+      if (path->alive() && (&path->rail() == rails_[shape_.first]) == first) carrying_.push_back(path.get());
+  }
   only_ = carrying_.size() == 1 ? carrying_.front() : nullptr;
   mbit_per_s_ =
       std::accumulate(carrying_.begin(), carrying_.end(), uint64_t{0}, [](uint64_t sum, Path* path) { return sum + path->mbit_per_s(); });

@@ -29,6 +29,7 @@ struct Shape {
   uint32_t peers_rails = 1;
   uint32_t pairs = 1;     ///< queue pairs on each port of the end that has more
   bool confirms = false;  ///< a send is done when the receiver has said so, not only its device
+  uint32_t first = 0;     ///< of this end's ports, the one on which short messages begin
 };
 
 class Link final : private Detour::Receiver {

@@ -14,9 +14,10 @@ void VerbsWay::take(const Config& config) {
   pinned_bytes = *config.pinned_bytes;
 }
 
-VerbsWay verbs_way(std::span<const NetDevice> devices) {
+VerbsWay verbs_way(std::span<const NetDevice> devices, std::string_view own) {
   VerbsWay way;
   for (const auto& device : devices) {
+    if (device.name == own) way.first = static_cast<uint32_t>(way.ports.size());
     auto [name, port] = split_port(device.name);
     way.ports.push_back({std::move(name), static_cast<uint8_t>(port)});
   }
@@ -33,7 +34,7 @@ std::vector<NetDevice> narrowed(std::vector<NetDevice> devices, std::span<const 
 }
 
 Result<VerbsWay> every_verbs_port(const NetFilter& filter, std::span<const std::string> ports) {
-  return verbs_way(narrowed(GYRE_TRY(find_net_devices(filter, NetUse::verbs)), ports));
+  return verbs_way(narrowed(GYRE_TRY(find_net_devices(filter, NetUse::verbs)), ports), ports.empty() ? "" : ports.front());
 }
 
 }  // namespace gyre::transport

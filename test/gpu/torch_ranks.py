@@ -4,10 +4,13 @@
     LD_PRELOAD=build/plugin/libgyre-nccl.so GYRE_NCCL=off test/gpu/torch_ranks.py RANKS [SUBJECT…]
 
 Without LD_PRELOAD it is NCCL's, which takes several ranks on one GPU only where each has an NCCL_HOSTID of its own (--hosts). Ends with 0 when
-all subjects passed, and prints a line for each; `speed` prints a JSON line for each size.
+all subjects passed, and prints a line for each. Those that are only run where they are named: `ordered` (4 ranks, GYRE_NUMERICS=ordered);
+`bits` and `speed`, which print JSON lines for others to compare (networks.py).
 """
 import argparse
+import contextlib
 import functools
+import hashlib
 import json
 import os
 import socket
@@ -20,6 +23,7 @@ import torch.multiprocessing as mp
 from torch.nn.parallel import DistributedDataParallel
 
 GPU = torch.device("cuda:0")
+ONLY_BY_NAME = ("ordered", "bits", "speed")
 
 
 def mine(rank, count, dtype=torch.float32):
@@ -45,6 +49,12 @@ def reductions(rank, ranks):
     wanted = sum(mine(r, 1024) for r in range(ranks)) / ranks
     if not torch.allclose(data.cpu(), wanted, rtol=1e-6):
         raise AssertionError("all_reduce AVG")
+    data = mine(rank, 1024).to(GPU)
+    dist.all_reduce(data, dist._make_nccl_premul_sum(2.0))
+    same("all_reduce PREMUL_SUM", data, 2 * sum(mine(r, 1024) for r in range(ranks)))
+    data = (mine(rank, 1024) > 4).to(GPU)
+    dist.all_reduce(data, dist.ReduceOp.MAX)
+    same("all_reduce MAX of bool", data, functools.reduce(torch.logical_or, [mine(r, 1024) > 4 for r in range(ranks)]))
 
 
 def collectives(rank, ranks):
@@ -79,7 +89,46 @@ def collectives(rank, ranks):
     swapped = torch.empty(ranks * count, device=GPU)
     dist.all_to_all_single(swapped, whole[rank].to(GPU))
     same("all_to_all_single", swapped, torch.cat([w[rank * count:(rank + 1) * count] for w in whole]))
+    dist.reduce_scatter(part, list(whole[rank].to(GPU).chunk(ranks)))
+    same("reduce_scatter", part, sum(w[rank * count:(rank + 1) * count] for w in whole))
+    dist.all_to_all(parts, list(whole[rank].to(GPU).chunk(ranks)))
+    same("all_to_all", torch.cat(parts), torch.cat([w[rank * count:(rank + 1) * count] for w in whole]))
     dist.barrier()
+
+
+def uneven(rank, ranks):
+    """What ranks give each other has different lengths, none among them: rank r gives rank p the first 10 * r + p - 1 of its numbers."""
+    def length(giver, taker):
+        return max(10 * giver + taker - 1, 0)
+    data = mine(rank, 100 * ranks).to(GPU)
+    given = torch.cat([data[:length(rank, p)] for p in range(ranks)])
+    came = torch.empty(sum(length(p, rank) for p in range(ranks)), device=GPU)
+    dist.all_to_all_single(came, given, [length(p, rank) for p in range(ranks)], [length(rank, p) for p in range(ranks)])
+    same("uneven all_to_all_single", came, torch.cat([mine(p, 100 * ranks)[:length(p, rank)] for p in range(ranks)]))
+    parts = [torch.empty(length(p, 0), device=GPU) for p in range(ranks)]
+    dist.all_gather(parts, data[:length(rank, 0)].contiguous())
+    same("uneven all_gather", torch.cat(parts), torch.cat([mine(p, 100 * ranks)[:length(p, 0)] for p in range(ranks)]))
+
+
+def types(rank, ranks):
+    """Of what is only moved."""
+    for dtype in (torch.bool, torch.int8, torch.uint8, torch.int32, torch.int64, torch.float16, torch.bfloat16, torch.float64, torch.complex64):
+        every = [mine(r, 1001).to(dtype) for r in range(ranks)]
+        copy = every[rank].to(GPU)
+        dist.broadcast(copy, ranks - 1)
+        same(f"broadcast {dtype}", copy, every[-1])
+        gathered = torch.empty(ranks * 1001, dtype=dtype, device=GPU)
+        dist.all_gather_into_tensor(gathered, every[rank].to(GPU))
+        same(f"all_gather_into_tensor {dtype}", gathered, torch.cat(every))
+
+
+def objects(rank, ranks):
+    """Pickled, by collectives of bytes."""
+    gathered, lists = [None] * ranks, [["a", {"rank": rank}]]
+    dist.all_gather_object(gathered, {"rank": rank, "text": "x" * (100 * rank)})
+    dist.broadcast_object_list(lists, 1)
+    if gathered != [{"rank": r, "text": "x" * (100 * r)} for r in range(ranks)] or lists != [["a", {"rank": 1}]]:
+        raise AssertionError(f"{gathered}, {lists}")
 
 
 def transfers(rank, ranks):
@@ -147,6 +196,30 @@ def training(rank, ranks):
         raise AssertionError("two runs differ")
 
 
+def train_parts(network, parts, own):
+    """Of a batch in so many parts a rank has its own, one after the other: the parameters at the end."""
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.05, momentum=0.9)
+    for step in zip(*(batches(part, parts) for part in own)):
+        optimizer.zero_grad()
+        for i, (inputs, wanted) in enumerate(step):
+            with network.no_sync() if i + 1 < len(own) else contextlib.nullcontext():
+                (torch.nn.functional.mse_loss(network(inputs), wanted) / len(own)).backward()
+        optimizer.step()
+    return torch.cat([parameter.detach().flatten() for parameter in network.parameters()]).cpu()
+
+
+def ordered(rank, ranks):
+    """The same bits with 2 and 4 ranks. gyre's sum of 4 is (0+1)+(2+3), so each of 2 ranks has two parts that are neighbours, and adds them;
+    what all divide by is a power of two, and changes no bit."""
+    if os.environ.get("GYRE_NUMERICS") != "ordered" or ranks != 4:
+        raise AssertionError("wants GYRE_NUMERICS=ordered and 4 ranks")
+    pair = dist.new_group([0, 1])
+    by_four = train_parts(DistributedDataParallel(model(), device_ids=[0]), 4, [rank])
+    if rank < 2:
+        network = DistributedDataParallel(model(), device_ids=[0], process_group=pair)
+        same("parameters of 2 ranks, of 4", train_parts(network, 4, [2 * rank, 2 * rank + 1]), by_four)
+
+
 def sharded(rank, ranks):
     from torch.distributed.fsdp import fully_shard
     alone = train(model(), 0, 1, lambda loss: loss)
@@ -183,6 +256,20 @@ def graphs(rank, ranks):
         del graph
 
 
+def bits(rank, ranks):
+    """A digest of sums of any floats, and of a training, for others to compare: of 2 ranks each has one result, whoever adds."""
+    digest = hashlib.sha256()
+    for dtype in (torch.float32, torch.float16, torch.bfloat16):
+        for count in (1, 1000, 1_000_003):
+            data = torch.randn(count, generator=torch.Generator().manual_seed(rank)).to(dtype).to(GPU)
+            dist.all_reduce(data)
+            digest.update(bytes(data.cpu().view(torch.uint8).tolist()))
+    losses = train(DistributedDataParallel(model(), device_ids=[0]), rank, ranks, mean_loss)
+    digest.update(bytes(losses.view(torch.uint8).tolist()))
+    if rank == 0:
+        print(json.dumps({"figure": "torch bits", "ranks": ranks, "sha256": digest.hexdigest()}), flush=True)
+
+
 def speed(rank, ranks):
     for size in (8, 1 << 10, 32 << 10, 1 << 20, 16 << 20, 128 << 20):
         data = torch.zeros(size // 4, device=GPU)
@@ -200,15 +287,26 @@ def speed(rank, ranks):
             print(json.dumps({"figure": "torch all_reduce", "ranks": ranks, "bytes": size, "us": median * 1e6, "gb_per_s": size / median / 1e9}), flush=True)
 
 
-SUBJECTS = {each.__name__: each for each in (reductions, collectives, transfers, groups, streams, training, sharded, graphs, speed)}
+SUBJECTS = {each.__name__: each for each in (reductions, collectives, uneven, types, objects, transfers, groups, streams, training, ordered, sharded, graphs, bits,
+                                               speed)}
 
 
-def rank_main(rank, ranks, port, names, hosts):
+def join_job(rank, ranks, port, hosts=False):
     if hosts:
         os.environ["NCCL_HOSTID"] = f"host{rank}"
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), RANK=str(rank), WORLD_SIZE=str(ranks))
     torch.cuda.set_device(GPU)
     dist.init_process_group("nccl", rank=rank, world_size=ranks)
+
+
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def rank_main(rank, ranks, port, names, hosts):
+    join_job(rank, ranks, port, hosts)
     wrong = False
     for name in names:
         begin = time.perf_counter()
@@ -233,11 +331,8 @@ def main():
     unknown = [name for name in given.subjects if name not in SUBJECTS]
     if given.ranks < 1 or unknown:
         parser.error(f"no such subject: {unknown[0]}" if unknown else f"{given.ranks} ranks")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    names = given.subjects or [name for name in SUBJECTS if name != "speed"]
-    mp.spawn(rank_main, args=(given.ranks, port, names, given.hosts), nprocs=given.ranks)
+    names = given.subjects or [name for name in SUBJECTS if name not in ONLY_BY_NAME]
+    mp.spawn(rank_main, args=(given.ranks, free_port(), names, given.hosts), nprocs=given.ranks)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/log.h"
+#include "plugin/nccl/wrap_background.h"
 
 namespace gyre::plugin::nccl::wrap {
 namespace {
@@ -89,6 +90,11 @@ void Beside::withdraw() {
 }
 
 std::shared_ptr<Beside> beside(ncclComm_t comm) { return std::static_pointer_cast<Beside>(look_up(comm)); }
+
+Result<std::shared_ptr<Beside>> ready_beside(ncclComm_t comm) {
+  GYRE_TRY(ready(comm));
+  return beside(comm);
+}
 
 std::shared_ptr<Beside> take_beside(ncclComm_t comm) {
   auto found = forget(comm);

@@ -21,9 +21,9 @@ namespace gyre::plugin::nccl::wrap {
 
 class Beside final : public Comm {
  public:
-  /// `on`: the device of this number, which has that context.
-  Beside(Rank own, int ranks, int on, cuda::Context there, Rules by)
-      : Comm(own, ranks, on, Settings()), context(there), rules(std::move(by)) {}
+  /// `on`: the device of this number, which has that context. `blocks`: NCCL's does.
+  Beside(Rank own, int ranks, int on, cuda::Context there, Rules by, bool blocks)
+      : Comm(own, ranks, on, Settings()), context(there), rules(std::move(by)), nccl_blocks(blocks) {}
 
   /// In the thread that has begun a call: all ranks are willing to give the next call to gyre, this one among them.
   Result<bool> agree(bool willing);
@@ -39,6 +39,7 @@ class Beside final : public Comm {
 
   const cuda::Context context;  ///< its calls' streams are of, whatever the calling thread is in; null: there is no CUDA
   const Rules rules;            ///< what gyre may take over of its calls
+  const bool nccl_blocks;       ///< else NCCL may go on with a call, or with the making of others of its ranks, after that has returned
 
   // Of its calls so far, whichever stream they were given.
   cuda::Mark by_nccl{context};  ///< the last one that NCCL runs
@@ -73,6 +74,8 @@ class Beside final : public Comm {
 
 /// Null: the communicator is NCCL's alone, or none.
 std::shared_ptr<Beside> beside(ncclComm_t);
+/// The same, when what is done for it in the background is over. Error: it is in progress.
+Result<std::shared_ptr<Beside>> ready_beside(ncclComm_t);
 /// The same, of one whose handle NCCL is to free; whoever ends it too finds none.
 std::shared_ptr<Beside> take_beside(ncclComm_t);
 

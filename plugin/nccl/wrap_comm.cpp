@@ -71,6 +71,19 @@ void Beside::say(const engine::Call& call, std::string_view who, std::string_vie
   log::info("rank {} of {}: {} of about {} bytes by {}{}{}", rank, size, name(call.collective), bytes, who, why.empty() ? "" : ": ", why);
 }
 
+Status Beside::note_by_nccl(cudaStream_t stream, ncclResult_t result) {
+  launching_.reset();
+  if (result != ncclInProgress) return by_nccl.set(stream);
+  launching_ = stream;
+  return {};
+}
+
+Status Beside::mark_launched() {
+  if (launching_) GYRE_TRY(by_nccl.set(*launching_));
+  launching_.reset();
+  return {};
+}
+
 bool Beside::in_window(const void* memory) const {
   const std::less_equal<> reaches;  // pointers of different memory
   const auto* at = static_cast<const std::byte*>(memory);

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -44,6 +45,10 @@ class Beside final : public Comm {
   // Of its calls so far, whichever stream they were given.
   cuda::Mark by_nccl{context};  ///< the last one that NCCL runs
   cuda::Mark by_gyre{context};  ///< the last one on GPU memory that gyre runs
+  /// NCCL has answered a call on that stream; one in progress comes to the stream later, and is marked when …
+  Status note_by_nccl(cudaStream_t, ncclResult_t);
+  /// … the next call needs the mark: by then NCCL has launched it, since programs ask until the communicator is ready.
+  Status mark_launched();
 
   /// Memory that all ranks have registered together, each its own: NCCL has better ways there.
   struct Window {
@@ -67,6 +72,7 @@ class Beside final : public Comm {
 
   std::atomic<bool> withdrawn_{false};
   std::mutex mutex_;
+  std::optional<cudaStream_t> launching_;
   size_t declined_ = 0;  // and not told yet
   bool telling_ = false;
   std::array<std::array<uint64_t, collective_count>, 2> said_{};  // of NCCL and of gyre: a bit for each size class

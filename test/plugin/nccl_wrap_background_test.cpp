@@ -176,3 +176,31 @@ TEST_CASE("wrap in the background: an abort ends it at once, whoever is waited f
   CHECK(std::chrono::steady_clock::now() - begin < 1s);
   CHECK(REAL(ncclCommAbort)(ranks.stranger) == ncclSuccess);
 }
+
+TEST_CASE("wrap in the background: gyre's calls come after those that NCCL has launched late") {
+  const BesideFake beside;
+  const auto comms = begin_all<2>();
+  REQUIRE(all_settled(comms));
+  static test::Late late;
+  bool in_order = false;
+  GpuFloats one(many, 1), two(many, 1);
+  HostCudaStream first, second, third, fourth;
+  static HostCudaStream* const slow = &first;
+  BesideFake::hooks().launching = [](CUstream_st* stream) {
+    if (stream == static_cast<cudaStream_t>(*slow)) slow->add([] { late.wait(); });
+  };
+  CHECK(reduce(one, comms[0], first, 1) == ncclInProgress);
+  CHECK(reduce(two, comms[1], third, 1) == ncclInProgress);
+  CHECK(all_settled(comms));
+  CHECK(reduce(one, comms[0], second) == ncclSuccess);
+  second.add([&] {
+    in_order = late.done;
+    late.overtaken = true;
+  });
+  CHECK(reduce(two, comms[1], fourth) == ncclSuccess);
+  for (HostCudaStream* stream : {&first, &second, &third, &fourth}) CHECK(stream->done());
+  CHECK(in_order);
+  CHECK(one.data()[0] == 4);
+  CHECK(one.data()[1] == 2);
+  for (const ncclComm_t comm : comms) CHECK(ncclCommDestroy(comm) == ncclSuccess);
+}

@@ -54,6 +54,7 @@ int post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad) {
       const bool known = region != state->regions.end() && region->second->pd == pair.pd &&
                          part.addr >= reinterpret_cast<uint64_t>(region->second->addr) &&
                          part.addr + part.length <= reinterpret_cast<uint64_t>(region->second->addr) + region->second->length;
+      if (inlined && state->is_of_gpu(part.addr)) return EFAULT;  // the processor would read it
       if (inlined ? bytes > pair.made.cap.max_inline_data : part.length > 0 && !known) return EINVAL;
       if (wr->opcode == IBV_WR_RDMA_READ) {
         packet.back = part;

@@ -127,6 +127,13 @@ struct FakeVerbs::State {
     return true;
   }
 
+  bool is_of_gpu(uint64_t address) const {
+    return std::any_of(gpus.begin(), gpus.end(), [&](const auto& gpu) {
+      const auto begin = reinterpret_cast<uint64_t>(gpu.first.data());
+      return address >= begin && address < begin + gpu.first.size();
+    });
+  }
+
   /// By its address, this memory of a GPU is none.
   bool is_foreign(const void* data) const {
     for (const auto& [memory, peer] : gpus) {

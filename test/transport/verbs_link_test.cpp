@@ -10,6 +10,7 @@
 #include "test/catch.h"
 #include "test/transport/fake_verbs.h"
 #include "test/transport/verbs_two.h"
+#include "transport/verbs/registrations.h"
 
 namespace gyre::test {
 namespace {
@@ -361,6 +362,29 @@ TEST_CASE("one message on one rail is two work requests: its data, and its recei
     Request* send = two.sent(1, 0, bytes);
     REQUIRE(two.until([&] { return send->done && receive->done; }));
     CHECK(two.fake.counts().sends - before.sends == 2);
+  }
+}
+
+// What goes inline the processor reads, and a GPU's memory it can't.
+TEST_CASE("a short message goes inline, but not from a GPU's memory") {
+  Two two;
+  std::vector<std::byte> gpu(4096);
+  two.fake.add_gpu(gpu, true);
+  transport::verbs::Registrations registrations(two.a().rails, 0);
+  const auto of_gpu = *registrations.add({gpu, transport::MemoryKind::cuda});
+  const auto inlined = [&](std::span<const std::byte> data, const Registered* memory) {
+    const auto before = two.fake.counts();
+    Request* receive = two.b().receive(1, 0, data.size());
+    Request* send = nullptr;
+    REQUIRE(two.until([&] { return (send = two.a().link->send(1, data, memory)) != nullptr; }));
+    REQUIRE(two.until([&] { return send->done && receive->done; }));
+    CHECK(send->failure == nullptr);
+    return two.fake.counts().inlined - before.inlined - 1;  // the receive's credit always is
+  };
+  for (const size_t bytes : {8U, 220U}) {
+    INFO(bytes << " bytes");
+    CHECK(inlined(std::span(two.a().memory).first(bytes), two.a().registered.get()) == 1);
+    CHECK(inlined(std::span(gpu).first(bytes), static_cast<const Registered*>(of_gpu.get())) == 0);
   }
 }
 

@@ -15,6 +15,8 @@ constexpr uint64_t piece_alignment = 128;
 constexpr uint64_t overhead = 512;  // of a message, in bytes of a path's time
 constexpr const char* too_long = "the message is longer than the receive";
 
+bool of_gpu(const Registered* memory) { return memory && memory->kind() == MemoryKind::cuda; }
+
 }  // namespace
 
 // Into groups_ what belongs there.
@@ -122,8 +124,12 @@ bool Link::write_piece(Sending& sending, uint8_t number) {
   const Credit& credit = rings_->offered[entry];
   if (!path.alive() || !path.has_room()) return false;
   const auto [index, rail, peers_rail, sharing] = path.place();
-  const Path::Write what{piece.data, piece.bytes, sending.memory ? sending.memory->local_key(rail) : 0,
-                         credit.address + static_cast<uint64_t>(piece.data - sending.pieces[0].data), credit.keys[peers_rail]};
+  const Path::Write what{piece.data,
+                         piece.bytes,
+                         sending.memory ? sending.memory->local_key(rail) : 0,
+                         credit.address + static_cast<uint64_t>(piece.data - sending.pieces[0].data),
+                         credit.keys[peers_rail],
+                         of_gpu(sending.memory)};
   if (sending.quiet) return posted(path, path.write_signaled(what, {&sending, number}), "ibv_post_send");
   const Immediate told{.lap = lap_of(sending.sequence),
                        .with = sending.with,
@@ -165,8 +171,9 @@ Request* Link::send(uint64_t tag, std::span<const std::byte> data, const Registe
   ++offered_;
   const uint8_t entry = entry_of(sequence);
   const auto [index, rail, peers_rail, sharing] = path->place();
-  const Path::Write what{data.data(), static_cast<uint32_t>(data.size()), memory ? memory->local_key(rail) : 0, credit.address,
-                         credit.keys[peers_rail]};
+  const Path::Write what{
+      data.data(),   static_cast<uint32_t>(data.size()), memory ? memory->local_key(rail) : 0, credit.address, credit.keys[peers_rail],
+      of_gpu(memory)};
   const Immediate told{.lap = lap_of(sequence), .whole = data.size() == credit.bytes, .entry = entry};
   begin(*request, sequence, data.size(), memory, 0);
   request->whole = told.whole;

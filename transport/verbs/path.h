@@ -60,6 +60,7 @@ class Path {
     uint32_t local_key = 0;  ///< not needed of what goes inline
     uint64_t address = 0;
     uint32_t remote_key = 0;
+    bool of_gpu = false;  ///< the processor can't read it, so it never goes inline
   };
   /// For two: data and what tells of them.
   bool has_room() const { return posted_ - done_ + 2 <= sends_; }
@@ -69,7 +70,7 @@ class Path {
   bool takes(size_t bytes) const { return bytes <= longest_; }
   /// Nothing that will be heard of is under way.
   bool quiet() const { return signaled_posted_ == signaled_done_; }
-  bool goes_inline(size_t bytes) const { return bytes <= inlined_; }
+  bool goes_inline(const Write& what) const { return what.bytes <= inlined_ && !what.of_gpu; }
 
   /// What has ended with a signaled completion; owner null: nothing that anybody waits for.
   struct Ended {
@@ -96,7 +97,7 @@ class Path {
     data_ = {reinterpret_cast<uint64_t>(what.data), what.bytes, what.local_key};
     work_.opcode = kind;
     work_.num_sge = what.bytes > 0 ? 1 : 0;
-    work_.send_flags = (signaled ? unsigned{IBV_SEND_SIGNALED} : 0U) | (goes_inline(what.bytes) ? unsigned{IBV_SEND_INLINE} : 0U);
+    work_.send_flags = (signaled ? unsigned{IBV_SEND_SIGNALED} : 0U) | (goes_inline(what) ? unsigned{IBV_SEND_INLINE} : 0U);
     work_.wr.rdma.remote_addr = what.address;
     work_.wr.rdma.rkey = what.remote_key;
     ibv_send_wr* bad = nullptr;

@@ -184,6 +184,7 @@ class CudaGpu final : public Gpu {
   Result<GpuMemory> allocate_pinned(size_t bytes) override { return place_->allocate_pinned(bytes); }
   Result<ReachableMemory> allocate_reachable(size_t bytes) override { return place_->allocate_reachable(bytes); }
   Result<ReachedMemory> reach(std::string_view handle) override { return place_->reach(handle); }
+  Result<ExposedMemory> allocate_exposed(size_t bytes) override { return place_->allocate_exposed(bytes); }
   bool computes(DataType type) const override { return is_integer(type) || size_of(type) > 1 || capability_ >= 9; }
   bool streams_wait() const override { return place_->streams_wait; }
   /// A multiprocessor has room for one block at least.

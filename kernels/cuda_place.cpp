@@ -14,6 +14,14 @@ namespace {
 
 template <class Function>
 Status open(const char* name, Function& function) {
+  void* const found = GYRE_TRY(driver_function(name));
+  std::memcpy(&function, &found, sizeof found);
+  return {};
+}
+
+}  // namespace
+
+Result<void*> driver_function(const char* name) {
   void* found = nullptr;
   cudaDriverEntryPointQueryResult result{};
 #if CUDART_VERSION >= 12050
@@ -21,13 +29,10 @@ Status open(const char* name, Function& function) {
 #else
   const cudaError_t error = cudaGetDriverEntryPoint(name, &found, cudaEnableDefault, &result);
 #endif
-  if (Status status = said(name, error); !status) return status;
+  GYRE_TRY(said(name, error));
   if (result != cudaDriverEntryPointSuccess || found == nullptr) return Error{Code::cuda, std::string("the driver has no ") + name};
-  std::memcpy(&function, &found, sizeof found);
-  return {};
+  return found;
 }
-
-}  // namespace
 
 Status said(const char* what, cudaError_t error) {
   if (error == cudaSuccess) return {};

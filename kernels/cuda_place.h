@@ -17,7 +17,9 @@ namespace gyre::kernels {
 Status said(const char* what, cudaError_t);
 Status said(const char* what, CUresult);
 
-/// Opened from the driver that is there, so that nothing is linked with it.
+/// In the driver that is there, so that nothing is linked with it. Error: it has no such function.
+Result<void*> driver_function(const char* name);
+
 struct Driver {
   decltype(&cuStreamWaitValue64) wait = nullptr;
   decltype(&cuStreamWriteValue64) write = nullptr;
@@ -38,6 +40,7 @@ class Place {
   Result<GpuMemory> allocate_pinned(size_t bytes);
   Result<ReachableMemory> allocate_reachable(size_t bytes);
   Result<ReachedMemory> reach(std::string_view handle);
+  Result<ExposedMemory> allocate_exposed(size_t bytes);
 
   Driver driver;
   CUcontext context = nullptr;
@@ -49,6 +52,12 @@ class Place {
   Status open(int number);
   Status open_pool();
   Result<bool> try_a_gate();
+  /// So much that the allocation is no other's: CUDA takes it at once, where less may share one, and others are told of the whole.
+  static size_t whole(size_t bytes) {
+    constexpr size_t granularity = size_t{2} << 20;
+    return (bytes + granularity - 1) / granularity * granularity;
+  }
+  Result<GpuMemory> allocate_whole(size_t bytes);
   using Unused = std::multimap<size_t, std::byte*>;
   std::byte* kept(Unused&, size_t bytes);
   GpuMemory keeping(std::byte*, Unused&, size_t bytes);

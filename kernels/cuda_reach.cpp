@@ -30,9 +30,6 @@ struct Handle {
   cudaIpcMemHandle_t ipc{};
 };
 
-// What CUDA takes at once; less may share an allocation, of which IPC names the whole.
-constexpr size_t granularity = size_t{2} << 20;
-
 Status enable_peer(int device, int peer) {
   int can = 0;
   GYRE_TRY(said("cudaDeviceCanAccessPeer", cudaDeviceCanAccessPeer(&can, device, peer)));
@@ -45,23 +42,27 @@ Status enable_peer(int device, int peer) {
 
 }  // namespace
 
-Result<ReachableMemory> Place::allocate_reachable(size_t bytes) {
-  const size_t whole = (bytes + granularity - 1) / granularity * granularity;
-  const On on(*this);
-  GYRE_TRY(on.there());
-  std::byte* memory = kept(reachable_, whole);
+Result<GpuMemory> Place::allocate_whole(size_t bytes) {
+  std::byte* memory = kept(reachable_, bytes);
   if (memory == nullptr) {
     void* fresh = nullptr;
-    if (Status status = said("cudaMalloc", cudaMalloc(&fresh, whole)); !status)
-      return Error{Code::cuda, fmt::format("{}, of {} bytes on GPU {}", status.error().what, whole, device)};
+    if (Status status = said("cudaMalloc", cudaMalloc(&fresh, bytes)); !status)
+      return Error{Code::cuda, fmt::format("{}, of {} bytes on GPU {}", status.error().what, bytes, device)};
     memory = static_cast<std::byte*>(fresh);
   }
-  Handle handle{own_process(), uuid, device, 0, memory, {}};
-  handle.has_ipc = said("cudaIpcGetMemHandle", cudaIpcGetMemHandle(&handle.ipc, memory)) ? 1 : 0;
+  return keeping(memory, reachable_, bytes);
+}  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks): a std::function's own, which it gives back
+
+Result<ReachableMemory> Place::allocate_reachable(size_t bytes) {
+  const On on(*this);
+  GYRE_TRY(on.there());
+  auto memory = GYRE_TRY(allocate_whole(whole(bytes)));
+  Handle handle{own_process(), uuid, device, 0, memory.get(), {}};
+  handle.has_ipc = said("cudaIpcGetMemHandle", cudaIpcGetMemHandle(&handle.ipc, memory.get())) ? 1 : 0;
   std::string bytes_of_handle(sizeof handle, '\0');
   std::memcpy(bytes_of_handle.data(), &handle, sizeof handle);
-  return ReachableMemory{keeping(memory, reachable_, whole), std::move(bytes_of_handle)};
-}  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks): a std::function's own, which it gives back
+  return ReachableMemory{std::move(memory), std::move(bytes_of_handle)};
+}
 
 Result<ReachedMemory> Place::reach(std::string_view bytes) {
   Handle handle;

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "base/unique.h"
 #include "kernels/stay.h"
 
 namespace gyre::kernels {
@@ -26,6 +27,12 @@ struct ReachableMemory {
 struct ReachedMemory {
   std::byte* address = nullptr;
   bool on_this_gpu = false;
+};
+
+/// GPU memory that other devices on PCI may reach: by its address where the system has told their drivers of it, or as a file.
+struct ExposedMemory {
+  GpuMemory memory;
+  UniqueFd dmabuf{};  ///< of all of it; none where the driver makes none
 };
 
 /// A flag that is opened for all tickets there will ever be. Streams compare as signed numbers and by their difference, so that the
@@ -76,6 +83,8 @@ class Gpu {
   /// What a rank on this host, of this process or another, has allocated so; as long as both processes live. Error: this GPU's kernels
   /// can't reach it.
   virtual Result<ReachedMemory> reach(std::string_view handle) = 0;
+  /// Error: no other device reaches this GPU's memory.
+  virtual Result<ExposedMemory> allocate_exposed(size_t bytes) = 0;
   /// Whether its kernels reduce this type.
   virtual bool computes(DataType) const { return true; }
   /// Whether its streams can wait for flags.

@@ -44,6 +44,7 @@ class GpuOver : public kernels::Gpu {
   Result<kernels::GpuMemory> allocate_pinned(size_t bytes) override { return below().allocate_pinned(bytes); }
   Result<kernels::ReachableMemory> allocate_reachable(size_t bytes) override { return below().allocate_reachable(bytes); }
   Result<kernels::ReachedMemory> reach(std::string_view handle) override { return below().reach(handle); }
+  Result<kernels::ExposedMemory> allocate_exposed(size_t bytes) override { return below().allocate_exposed(bytes); }
   bool computes(DataType type) const override { return gpu_.computes(type); }
   bool streams_wait() const override { return gpu_.streams_wait(); }
   unsigned resident_blocks() const override { return gpu_.resident_blocks(); }

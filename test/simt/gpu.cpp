@@ -237,4 +237,6 @@ Result<kernels::ReachedMemory> HostGpu::reach(std::string_view handle) {
   return kernels::ReachedMemory{GYRE_TRY(reachable_store().reach(theirs)), true};
 }
 
+Result<kernels::ExposedMemory> HostGpu::allocate_exposed(size_t bytes) { return kernels::ExposedMemory{GYRE_TRY(allocate(bytes)), {}}; }
+
 }  // namespace gyre::simt

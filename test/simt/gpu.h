@@ -88,6 +88,7 @@ class HostGpu final : public kernels::Gpu {
   Result<kernels::GpuMemory> allocate_pinned(size_t bytes) override;
   Result<kernels::ReachableMemory> allocate_reachable(size_t bytes) override;
   Result<kernels::ReachedMemory> reach(std::string_view handle) override;
+  Result<kernels::ExposedMemory> allocate_exposed(size_t bytes) override;
   unsigned resident_blocks() const override { return grid_.blocks; }
 
  private:

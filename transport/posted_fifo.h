@@ -24,6 +24,7 @@ class PostedFifo final : public Fifo {
 
   bool posted() const override { return true; }
   bool direct() const override { return endpoint_.takes_any_memory(); }
+  void admit(std::span<const std::byte> region, const Memory& memory) override { admitted_ = region, admitted_memory_ = &memory; }
   std::byte* reserve(size_t bytes) override;
   void commit(uint64_t plan, size_t bytes) override;
   bool send_from(uint64_t plan, const std::byte* data, size_t bytes) override;
@@ -81,7 +82,8 @@ class PostedFifo final : public Fifo {
   void fail(std::string what);
   std::byte* out_slot(uint64_t message) { return slots_.get() + (message % credits_) * stride_; }
   const Memory* memory_of(const std::byte* data) const {
-    return data >= slots_.get() && data < slots_.get() + total_ ? memory_.get() : nullptr;
+    if (data >= slots_.get() && data < slots_.get() + total_) return memory_.get();
+    return data >= admitted_.data() && data < admitted_.data() + admitted_.size() ? admitted_memory_ : nullptr;
   }
   std::byte* in_slot(uint64_t message) { return slots_.get() + (credits_ + message % credits_) * stride_; }
 
@@ -92,6 +94,8 @@ class PostedFifo final : public Fifo {
   size_t total_ = 0;
   std::unique_ptr<std::byte, AlignedDelete> slots_;  // outgoing, then incoming, then the credit messages
   std::unique_ptr<Memory> memory_;
+  std::span<const std::byte> admitted_;
+  const Memory* admitted_memory_ = nullptr;
 
   std::vector<Outgoing> outgoing_;  // rings: message i is at i % credits
   std::vector<Announced> announced_;

@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
+#include <utility>
 
 #include "base/net_sysfs.h"
 #include "transport/loopback.h"
 #include "transport/net_filter.h"
+#include "transport/open_instead.h"
 #include "transport/posted_fifo.h"
 #include "transport/shm.h"
 #include "transport/tcp.h"
@@ -106,8 +109,26 @@ size_t most_connection_bytes(const Slots& slots) {
 
 size_t most_worker_bytes() { return shm_worker_bytes(); }
 
+namespace {
+
+using Instead = std::map<std::string, OpenWorker, std::less<>>;
+Instead& instead() {
+  static Instead all;
+  return all;
+}
+
+}  // namespace
+
+void open_instead(std::string_view backend, OpenWorker open) {
+  if (open)
+    instead().insert_or_assign(std::string(backend), std::move(open));
+  else if (const auto known = instead().find(backend); known != instead().end())
+    instead().erase(known);
+}
+
 Result<std::unique_ptr<Worker>> open_worker(const Device& device, Slots slots, const Config& config,
                                             [[maybe_unused]] std::span<const std::string> ports) {
+  if (const auto other = instead().find(device.backend); other != instead().end()) return other->second(slots);
   if (device.backend == "shm") return open_shm_worker(slots);
   if (device.backend == "loopback") return open_loopback_worker(slots);
   if (device.backend == "tcp") return open_tcp_worker(slots, std::chrono::seconds(*config.peer_timeout));

@@ -23,6 +23,7 @@
 
 namespace gyre::transport {
 
+class Memory;
 class Ringer;
 
 /// Geometry of a connection, per direction. Equal on both ends.
@@ -65,13 +66,16 @@ class Fifo {
   /// From now on commit() and pop() wake the peer by this. False: they can't, and a peer that sleeps must look by itself.
   virtual bool rings(const Ringer& /*peer*/) { return false; }
 
+  /// Of a worker that moves GPU memory: from now on messages also go from and to this memory, which is registered with that worker, as
+  /// direct ones go from and to any. Both outlive the fifo.
+  virtual void admit(std::span<const std::byte> /*region*/, const Memory&) {}
   /// Direct, or of the heap where it is lent: the next outgoing message is `bytes` at `data`, which must not change until completed() has
   /// reached the value that sent() has after this call. False: no credit.
   virtual bool send_from(uint64_t /*plan*/, const std::byte* /*data*/, size_t /*bytes*/) { return false; }
   virtual uint64_t sent() const { return 0; }
   virtual uint64_t completed() { return 0; }
   /// Posted: announces the next message not yet announced, `bytes` long. It is received into `destination`, or into a slot when that
-  /// is null, as it must be where this is not direct. False: too many announced, try again later.
+  /// is null, as it must be where this is not direct, but in memory that was admitted. False: too many announced, try again later.
   virtual bool expect(uint64_t /*plan*/, std::byte* /*destination*/, size_t /*bytes*/) { return false; }
 };
 
@@ -180,6 +184,8 @@ class Worker {
   virtual Result<std::unique_ptr<Memory>> register_dmabuf(std::span<std::byte> region, const DmaBuf&) {
     return register_memory(region, MemoryKind::cuda);
   }
+  /// Whether messages go from and to registered memory of a GPU, without a call into CUDA by whoever moves them. Error: why not.
+  virtual Status moves_gpu_memory() const { return Error{Code::invalid_usage, "this transport moves memory of the host only"}; }
   /// Makes what was received so far visible to the GPU whose memory this is; `data` lies in it. Null: it is. Given back by
   /// release_flush() once done.
   virtual Result<Request*> flush(const Memory&, const std::byte* /*data*/) { return nullptr; }

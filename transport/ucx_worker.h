@@ -32,6 +32,7 @@ class UcxWorker final : public Worker {
   Result<std::unique_ptr<Listener>> listen() override;
   Result<std::unique_ptr<Endpoint>> connect(std::string_view address, std::string_view hello) override;
   Result<std::unique_ptr<Memory>> register_memory(std::span<std::byte> region, MemoryKind) override;
+  Status moves_gpu_memory() const override { return Error{Code::invalid_usage, "UCX may call CUDA to move memory of a GPU"}; }
   Result<Request*> flush(const Memory&, const std::byte* data) override;
   void release_flush(Request*) override;
   unsigned progress() override;

@@ -98,6 +98,28 @@ TEST_CASE("posted fifo: messages arrive in order with plan and bytes, with and w
   CHECK(out.completed() == 100);
 }
 
+TEST_CASE("posted fifo: where only registered memory can be moved, messages go from and to what was admitted") {
+  const auto from_worker = *open_posted_loopback_worker({4, 64}, 0, false), to_worker = *open_posted_loopback_worker({4, 64}, 0, false);
+  const auto listener = *to_worker->listen();
+  const auto from = *from_worker->connect(listener->address(), ""), to = *listener->accept();
+  std::array<std::byte, 32> sent{}, received{};
+  sent.fill(std::byte{7});
+  const auto sent_memory = *from_worker->register_memory(sent), received_memory = *to_worker->register_memory(received);
+  from->fifo().admit(sent, *sent_memory);
+  to->fifo().admit(received, *received_memory);
+  for (const size_t at : {size_t{0}, sent.size() - 8}) {
+    REQUIRE(to->fifo().expect(1, received.data() + at, 8));
+    REQUIRE(from->fifo().send_from(1, sent.data() + at, 8));
+    from_worker->progress(), to_worker->progress();
+    CHECK(to->fifo().front().data == received.data() + at);
+    CHECK(received[at] == std::byte{7});
+    to->fifo().pop();
+  }
+  CHECK(received[8] == std::byte{0});
+  CHECK(from_worker->failure() == nullptr);
+  CHECK(to_worker->failure() == nullptr);
+}
+
 TEST_CASE("posted fifo: never more than its credits are under way, for any number of credits") {
   const uint32_t credits = GENERATE(1u, 2u, 3u, 4u, 5u, 7u, 8u, 64u);
   INFO("credits " << credits);

@@ -36,6 +36,11 @@ Result<std::unique_ptr<Memory>> VerbsWorker::register_dmabuf(std::span<std::byte
   return registrations_->add({region, MemoryKind::cuda, dmabuf});
 }
 
+Status VerbsWorker::moves_gpu_memory() const {
+  if (fallback_) return Error{Code::invalid_usage, "GYRE_FALLBACK=tcp: what carries on moves memory of the host only"};
+  return {};
+}
+
 Result<Request*> VerbsWorker::flush(const Memory& memory, const std::byte* data) {
   const auto& registered = static_cast<const Registered&>(memory);
   if (registered.kind() == MemoryKind::host || registered.bytes().empty()) return nullptr;

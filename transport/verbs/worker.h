@@ -42,6 +42,7 @@ class VerbsWorker final : public Worker {
   Result<std::unique_ptr<Endpoint>> connect(std::string_view address, std::string_view hello) override;
   Result<std::unique_ptr<Memory>> register_memory(std::span<std::byte>, MemoryKind) override;
   Result<std::unique_ptr<Memory>> register_dmabuf(std::span<std::byte>, const DmaBuf&) override;
+  Status moves_gpu_memory() const override;
   Result<Request*> flush(const Memory&, const std::byte* data) override;
   void release_flush(Request* request) override { flushes_->release(request); }
   unsigned progress() override;

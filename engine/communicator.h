@@ -71,6 +71,7 @@ class Communicator {
   void only_by_messages() { planner_.only_by_messages(); }
   void only_by_messages(const Planner::Room& room) { planner_.only_by_messages(room); }
   const Connections& connections() const { return connections_; }
+  Connections& connections() { return connections_; }
   const transport::Slots& slots() const { return slots_; }
   /// Nobody has said how long messages are to be, nor what memory they may take.
   bool slots_by_default() const;

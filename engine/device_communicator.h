@@ -58,6 +58,8 @@ class DeviceCommunicator {
   const Given& given() const { return given_last_; }
   /// All messages stay on GPUs.
   bool all_on_gpus() const { return memory_.everywhere(); }
+  /// Some go by memory of the host.
+  bool by_host() const { return memory_.by_host(); }
   /// What went wrong since. Streams are held at collectives that had not finished by then, and at replays that begin later, until abort()
   /// or the end of this: who waits for such a stream first waits for ever.
   Status status();

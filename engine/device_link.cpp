@@ -7,14 +7,18 @@
 namespace gyre::engine {
 namespace {
 
-/// By staging on both sides, between which the transport carries them.
+/// By staging on both sides, between which the transport carries them. What has come counts as arrived when kernels can see it.
 class CarriedLink final : public DeviceLink {
  public:
-  explicit CarriedLink(const Messages& messages) : DeviceLink(messages), numbers_(messages.staging.credits) {}
+  explicit CarriedLink(const Messages& messages)
+      : DeviceLink(messages),
+        in_place_(messages.fifo.direct() || messages.landing != nullptr),
+        numbers_(messages.staging.credits),
+        flushes_(messages.landing != nullptr ? messages.staging.credits : 0) {}
 
   void again(uint64_t word) override {
     DeviceLink::again(word);
-    announced_ = 0;
+    announced_ = came_ = 0;
   }
 
   bool receive() override {
@@ -22,20 +26,20 @@ class CarriedLink final : public DeviceLink {
     transport::Fifo& from = messages_.fifo;
     const auto room = static_cast<uint32_t>(std::min(bytes.size(), read_ + messages_.staging.credits));
     for (; from.posted() && announced_ < room; ++announced_) {
-      if (!from.expect(messages_.word, from.direct() ? incoming(announced_) : nullptr, bytes[announced_])) break;
+      if (!from.expect(messages_.word, in_place_ ? incoming(announced_) : nullptr, bytes[announced_])) break;
     }
-    const uint32_t before = arrived_;
-    for (; arrived_ < room; ++arrived_) {
+    const uint32_t before = arrived_ + came_;
+    for (; came_ < room; ++came_) {
       const transport::Arrival arrival = from.front();
       if (arrival.data == nullptr) break;
       // Nothing is touched before both sides agree on what they run.
-      strange_ = arrival.plan != messages_.word || arrival.bytes != bytes[arrived_];
+      strange_ = arrival.plan != messages_.word || arrival.bytes != bytes[came_];
       if (strange_) break;
-      std::byte* const place = incoming(arrived_);
-      if (arrival.data != place && arrival.bytes != 0) std::memcpy(place, arrival.data, arrival.bytes);
+      take(arrival);
       from.pop();
     }
-    return arrived_ != before;
+    while (arrived_ < came_ && seen(arrived_)) ++arrived_;
+    return arrived_ + came_ != before;
   }
 
   bool send() override {
@@ -54,12 +58,22 @@ class CarriedLink final : public DeviceLink {
  private:
   std::byte* incoming(uint32_t message) const { return messages_.staging.incoming(messages_.connection, message); }
 
+  void take(const transport::Arrival& arrival) {
+    std::byte* const place = incoming(came_);
+    if (!flushes_.empty())
+      flush_of(came_) = arrival.bytes != 0 ? messages_.landing->came(place) : 0;
+    else if (arrival.data != place && arrival.bytes != 0)
+      std::memcpy(place, arrival.data, arrival.bytes);
+  }
+  bool seen(uint32_t message) { return flushes_.empty() || messages_.landing->seen(flush_of(message)); }
+  uint64_t& flush_of(uint32_t message) { return flushes_[message % flushes_.size()]; }
+
   // False: no credit.
   bool pass() {
     transport::Fifo& to = messages_.fifo;
     const std::byte* const message = messages_.staging.outgoing(messages_.connection, sent_);
     const size_t bytes = messages_.leaving[sent_];
-    if (to.direct()) {
+    if (in_place_) {
       if (!to.send_from(messages_.word, message, bytes)) return false;
     } else {
       std::byte* const slot = to.reserve(bytes);
@@ -71,8 +85,10 @@ class CarriedLink final : public DeviceLink {
     return true;
   }
 
-  uint32_t announced_ = 0;
+  const bool in_place_;  // sent from staging, and received there
+  uint32_t announced_ = 0, came_ = 0;
   std::vector<uint64_t> numbers_;  // [place]: what completed() must reach; of posted connections
+  std::vector<uint64_t> flushes_;  // [place]: by which it can be seen; none: as it comes
 };
 
 /// What the transport carries of messages that stay on GPUs: that there is one, and that one has been read, so that its place is free.

@@ -2,9 +2,11 @@
 // made. Makes no call into CUDA, and must not know: steps, kernels.
 #pragma once
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "engine/device_steps.h"
+#include "engine/landing.h"
 #include "transport/transport.h"
 
 namespace gyre::engine {
@@ -18,6 +20,7 @@ class DeviceLink {
     std::span<const size_t> arriving, leaving;
     const Staging& staging;
     uint32_t connection = 0;
+    Landing* landing = nullptr;  ///< where the staging lies in memory of the GPU that the network reaches; null: in memory of the host
   };
   explicit DeviceLink(const Messages& messages) : messages_(messages) {}
   DeviceLink(const DeviceLink&) = delete;
@@ -44,6 +47,8 @@ class DeviceLink {
 
   /// A message came that is not of this collective.
   bool strange() const { return strange_; }
+  /// Why it can't go on.
+  std::optional<Error> wrong() const { return messages_.landing != nullptr ? messages_.landing->failure() : std::nullopt; }
   /// It can't go on without the peer, kernels aside.
   bool awaits_peer() const { return freed_ < made_; }
 

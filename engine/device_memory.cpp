@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <string_view>
 #include <utility>
 
 #include "base/log.h"
@@ -24,6 +25,14 @@ constexpr size_t most_region_bytes = 256 * MiB;
 size_t peers(const std::vector<bool>& near) { return static_cast<size_t>(std::count(near.begin(), near.end(), true)) - 1; }
 size_t long_region_bytes(size_t peers) { return std::min(most_region_bytes, peers * long_slots.credits * long_slots.bytes); }
 
+// By NCCL's variable, but not by its default: how far the NIC is from the GPU is not known here, and none of it has run on hardware, so it
+// must be allowed at any distance. NCCL's older numbers: 4 and more.
+bool networks_may_reach_gpus() {
+  const char* const level = std::getenv("NCCL_NET_GDR_LEVEL");
+  if (level == nullptr) return false;
+  return std::string_view(level) == "SYS" || std::strtol(level, nullptr, 10) >= 4;
+}
+
 }  // namespace
 
 Result<DeviceMemory> DeviceMemory::open(Communicator& communicator, kernels::Gpu& gpu) {
@@ -32,19 +41,65 @@ Result<DeviceMemory> DeviceMemory::open(Communicator& communicator, kernels::Gpu
   memory.slots_ = communicator.slots();
   memory.near_ = communicator.connections().near;
   GYRE_TRY(memory.reach(communicator, gpu));
-  const auto& fifos = communicator.connections().fifos;
-  const size_t bytes = 2 * memory.slots_.credits * memory.slots_.bytes;  // of a connection
-  std::vector<size_t> first;
-  size_t total = 0;
-  for (const auto& channel : fifos) {
-    for (Rank peer = 0; peer < communicator.size(); ++peer) {
-      const bool needed = channel[static_cast<size_t>(peer)] != nullptr && !memory.reaches(peer);
-      first.push_back(needed ? std::exchange(total, total + bytes) : SIZE_MAX);
-    }
-  }
-  if (total != 0) memory.pinned_ = GYRE_TRY(gpu.allocate_pinned(total));
-  for (const size_t at : first) memory.pinned_at_.push_back(at != SIZE_MAX ? memory.pinned_.get() + at : nullptr);
+  GYRE_TRY(memory.carry(communicator.connections(), gpu));
   return memory;
+}
+
+// What no network takes from the GPU itself goes by pinned memory.
+Status DeviceMemory::carry(Connections& connections, kernels::Gpu& gpu) {
+  const size_t ranks = near_.size();
+  carried_.resize(connections.fifos.size() * ranks);
+  if (networks_may_reach_gpus()) {
+    for (Backend& backend : connections.backends) land(backend, gpu);
+  }
+  std::vector<uint32_t> pinned;
+  for (const Backend& backend : connections.backends) {
+    if (backend.landing != nullptr) continue;
+    const auto carried = carried_by(backend);
+    pinned.insert(pinned.end(), carried.begin(), carried.end());
+  }
+  if (pinned.empty()) return {};
+  pinned_ = GYRE_TRY(gpu.allocate_pinned(pinned.size() * carried_bytes()));
+  place(pinned_.get(), pinned, nullptr);
+  return {};
+}
+
+// Connections whose messages this transport carries, and no kernel.
+std::vector<uint32_t> DeviceMemory::carried_by(const Backend& backend) const {
+  std::vector<uint32_t> all;
+  for (uint32_t c = 0; c < backend.endpoints.size(); ++c) {
+    if (backend.endpoints[c] != nullptr && !reaches(static_cast<Rank>(c % near_.size()))) all.push_back(c);
+  }
+  return all;
+}
+
+void DeviceMemory::land(Backend& backend, kernels::Gpu& gpu) {
+  const auto connections = carried_by(backend);
+  if (connections.empty()) return;
+  auto landing = land_on(gpu, backend, connections);
+  if (!landing) {
+    log::info("rank {}: messages over {} go by memory of the host: {}", rank_, backend.device.name, landing.error().what);
+    return;
+  }
+  log::info("rank {}: messages over {} go from and to memory of the GPU", rank_, backend.device.name);
+  backend.landing = *std::move(landing);
+}
+
+Result<std::unique_ptr<Landing>> DeviceMemory::land_on(kernels::Gpu& gpu, const Backend& backend,
+                                                       const std::vector<uint32_t>& connections) {
+  GYRE_TRY(backend.worker->moves_gpu_memory());
+  const size_t bytes = connections.size() * carried_bytes();
+  auto exposed = GYRE_TRY(gpu.allocate_exposed(bytes));
+  const Landing::Region region = std::move(exposed.memory);
+  auto landing = GYRE_TRY(Landing::open(*backend.worker, region, bytes, exposed.dmabuf.get()));
+  for (const uint32_t c : connections) landing->admit(backend.endpoints[c]->fifo());
+  place(region.get(), connections, landing.get());
+  landed_.push_back(region);
+  return landing;
+}
+
+void DeviceMemory::place(std::byte* at, const std::vector<uint32_t>& connections, Landing* landing) {
+  for (const uint32_t c : connections) carried_[c] = {std::exchange(at, at + carried_bytes()), landing};
 }
 
 // Each tells all what opens its region, and then whose it could open: two that can't both open the other's go by pinned memory.
@@ -139,8 +194,9 @@ Staging DeviceMemory::staging(const Plan& plan) {
   for (size_t c = 0; c < where.out.size(); ++c) {
     const size_t peer = c % staging.ranks;
     const bool on_gpu = regions_[peer] != nullptr;
-    staging.in.push_back(on_gpu ? in_region(regions_[peer], where.in[c]) : pinned_at_[c]);
-    staging.out.push_back(on_gpu ? in_region(region_.get(), where.out[c]) : pinned_at_[c] != nullptr ? pinned_at_[c] + bytes : nullptr);
+    std::byte* const carried = carried_[c].at;
+    staging.in.push_back(on_gpu ? in_region(regions_[peer], where.in[c]) : carried);
+    staging.out.push_back(on_gpu ? in_region(region_.get(), where.out[c]) : carried != nullptr ? carried + bytes : nullptr);
   }
   return staging;
 }

@@ -1,6 +1,7 @@
 // Where a communicator's messages lie on their way. Between ranks that reach each other's GPU memory: on the sender's GPU, where the
-// receiver's kernels read them, so that nothing is copied and only word of it is sent. Else in pinned memory of the host on both sides,
-// between which a transport carries them. It must not know: streams, what is under way.
+// receiver's kernels read them, so that nothing is copied and only word of it is sent. Else on both sides, and a transport carries them:
+// on the GPU where the network reaches that by itself, as each rank finds for its own side, else in pinned memory of the host. It must
+// not know: streams, what is under way.
 #pragma once
 #include <map>
 #include <string>
@@ -27,6 +28,10 @@ class DeviceMemory {
     return on_one_gpu_ ? MessagePath::one_gpu : MessagePath::gpus;
   }
   const transport::Slots& slots() const { return slots_; }
+  /// Some go by pinned memory.
+  bool by_host() const { return pinned_ != nullptr; }
+  /// Of a connection: where the network reaches its messages; null: in pinned memory, or on the sender's GPU.
+  Landing* landing(uint32_t connection) const { return carried_[connection].landing; }
   /// Without sums, for messages of a plan of the communicator's; none of another plan is under way.
   Staging staging(const Plan&);
 
@@ -35,7 +40,18 @@ class DeviceMemory {
   struct Places {
     std::vector<uint32_t> in, out;
   };
+  /// Places in, then out, of messages that a transport carries; null: there are none.
+  struct Carried {
+    std::byte* at = nullptr;
+    Landing* landing = nullptr;
+  };
   Status reach(Communicator&, kernels::Gpu&);
+  Status carry(Connections&, kernels::Gpu&);
+  std::vector<uint32_t> carried_by(const Backend&) const;
+  void land(Backend&, kernels::Gpu&);
+  Result<std::unique_ptr<Landing>> land_on(kernels::Gpu&, const Backend&, const std::vector<uint32_t>& connections);
+  void place(std::byte* at, const std::vector<uint32_t>& connections, Landing*);
+  size_t carried_bytes() const { return 2 * slots_.credits * slots_.bytes; }  // of a connection
   std::string handle_of_region(kernels::Gpu&, size_t bytes);
   std::string open_others(kernels::Gpu&, const std::vector<std::string>& offers);
   const Places& places(const schedule::Schedule&);
@@ -44,8 +60,9 @@ class DeviceMemory {
   transport::Slots slots_;
   std::vector<bool> near_;  // [peer]
   kernels::GpuMemory region_, pinned_;
-  std::vector<std::byte*> regions_;    // [peer]: theirs as this rank's GPU reaches it; null: not both reach each other's
-  std::vector<std::byte*> pinned_at_;  // [connection]: places in, then out; null: none
+  std::vector<Landing::Region> landed_;
+  std::vector<std::byte*> regions_;  // [peer]: theirs as this rank's GPU reaches it; null: not both reach each other's
+  std::vector<Carried> carried_;     // [connection]
   bool everywhere_ = false;
   bool on_one_gpu_ = true;  ///< as far as regions are reached
   std::map<const schedule::Schedule*, Places> places_;

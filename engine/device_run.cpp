@@ -29,10 +29,17 @@ Work::Moved DeviceRun::move() {
   for (const uint32_t connection : used_) {
     any |= links_[connection]->receive();
     any |= links_[connection]->send();
-    if (links_[connection]->strange()) stranger_ = peer(connection);
+    if (links_[connection]->strange() || links_[connection]->wrong()) stranger_ = peer(connection);
   }
   any |= open();
   return {any, ended_ == steps().kernels.size() && idle()};
+}
+
+std::optional<Error> DeviceRun::wrong() const {
+  for (const uint32_t connection : used_) {
+    if (auto error = links_[connection]->wrong()) return error;
+  }
+  return std::nullopt;
 }
 
 bool DeviceRun::note_ended() {

@@ -30,6 +30,7 @@ class DeviceRun final : public Work {
 
   Moved move() override;
   Rank stranger() const override { return stranger_; }
+  std::optional<Error> wrong() const override;
   TimeLimit limit() const override { return limit_; }
   bool waits_for_itself() const override { return ended_ < opened_; }
   std::vector<Rank> awaited() const override;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/config.h"
+#include "engine/landing.h"
 #include "transport/bootstrap.h"
 #include "transport/transport.h"
 
@@ -17,6 +18,7 @@ struct Backend {
   transport::Device device;
   std::unique_ptr<transport::Worker> worker;
   std::unique_ptr<transport::Listener> listener;
+  std::unique_ptr<Landing> landing;                             ///< of messages of a GPU's; null: they go by memory of the host
   std::vector<std::unique_ptr<transport::Endpoint>> endpoints;  ///< [channel * ranks + peer]; null: not joined by this
 };
 

@@ -2,11 +2,13 @@
 //   ranks-gpu [RANKS [MOST]]     that many processes (default: 2) on GPU rank % GPUs, or this one as GYRE_RANK, GYRE_SIZE and GYRE_ROOT
 //   say;
 //                                sizes up to so many bytes (default: 256M)
-// Exits with 1 where a result is wrong, or where messages do not stay on the GPU; what is then logged says why.
+// Exits with 1 where a result is wrong, or where messages do not stay on the GPU, or, with NCCL_P2P_DISABLE, go by memory of the host and
+// not by a network that reaches the GPU's; what is then logged says why.
 #include <fmt/format.h>
 #include <sched.h>
 
 #include <chrono>
+#include <cstdlib>
 
 #include "base/log.h"
 #include "base/text.h"
@@ -58,7 +60,9 @@ class DeviceProcess {
       : gpu_(test::TestDevice::open(meeting.rank)),
         stream_(gpu_->open_stream()),
         device_(must(engine::DeviceCommunicator::create(must(engine::Communicator::create(meeting, config_here())), gpu_->gpu()))) {
-    if (!device_->all_on_gpus()) throw std::runtime_error("messages do not all stay on the GPU");
+    const bool apart = std::getenv("NCCL_P2P_DISABLE") != nullptr;
+    if (apart && device_->by_host()) throw std::runtime_error("messages go by memory of the host");
+    if (!apart && !device_->all_on_gpus()) throw std::runtime_error("messages do not all stay on the GPU");
   }
 
   /// Several calls given at once, out of place and in place; then one after the other, for the time.

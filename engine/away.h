@@ -28,8 +28,8 @@ struct Away {
   /// lines that are written would be read from memory first, and have left the cache when the user's program reads them
   /// (perf/results/2026-11-23-results).
   size_t results = never;
-  /// Least bytes of a call's larger buffer, of what is shown, or of a group's message, for messages to go past the caches: in the cache few
-  /// lines are there sooner, wherever the reader is, than by way of the memory (perf/results/2026-11-26-small-messages).
+  /// Least bytes of a call's larger buffer, or of a group's message, for messages to go past the caches: in the cache few lines are there
+  /// sooner, wherever the reader is, than by way of the memory (perf/results/2026-11-26-small-messages).
   size_t calls = 0;
 
   static Away of(const HostLoad&, const SharedCache&, bool one_cache);

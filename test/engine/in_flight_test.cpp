@@ -208,6 +208,26 @@ TEST_CASE("a call's own limit goes before the option, and what ends in time is n
         })) == "");
 }
 
+TEST_CASE("a limit given with a group of sends and receives goes before the option, whether it is begun or waited for") {
+  for (const bool begun : {false, true}) {
+    const Words words = run_ranks(2, all_configured({"GYRE_DEADLINE=600"}), [&](Communicator& communicator) -> std::string {
+      if (communicator.rank() == 1) {
+        communicator.bootstrap().wait_for_failure(std::chrono::seconds(8));
+        return error_of(communicator.lives());
+      }
+      int32_t value = 0;
+      const Transfer receive{Transfer::Kind::receive, 1, &value, 1, DataType::int32};
+      if (!begun) return error_of(communicator.exchange({&receive, 1}, milliseconds(200)));
+      const auto request = communicator.start({&receive, 1}, milliseconds(200));
+      return request ? error_of(communicator.wait(*request)) : error_of(request);
+    });
+    INFO((begun ? "begun: " : "waited for: ") << words[0]);
+    CHECK(contains(words[0],
+                   "nothing has moved for 0.2 s; rank 0 was in call 0, exchange sends=0 receives=1, waiting to receive from rank 1"));
+    CHECK(contains(words[1], "rank 0 gave up: nothing has moved for 0.2 s"));
+  }
+}
+
 TEST_CASE("an operation in flight that is tested has a deadline, also behind one that has none") {
   const Words words = run_ranks(2, all_configured({}), [](Communicator& communicator) -> std::string {
     if (communicator.rank() == 1) {

@@ -3,9 +3,11 @@
 #include <random>
 #include <set>
 
+#include "engine/host_machine.h"
 #include "schedule/fuse.h"
 #include "test/all_reduce.h"
 #include "test/catch.h"
+#include "test/engine/loopback_mesh.h"
 #include "topo/algorithms.h"
 #include "transport/posted_fifo.h"
 
@@ -125,6 +127,34 @@ TEST_CASE("pieces cover every element exactly once and fit a slot, whatever the 
       REQUIRE(wrong_pieces(plan, slots.bytes, made->slices).empty());
     }
   }
+}
+
+TEST_CASE("half of a connection's slots have slices of a chunk under way together, at most eight, none of less than 32 KiB") {
+  for (const auto& [credits, most] : {std::pair{2U, 1U}, {3U, 1U}, {4U, 2U}, {8U, 4U}, {16U, 8U}, {64U, 8U}}) {
+    const transport::Slots slots{credits, 65536};
+    const auto made = proven("ring", 4, 1, slots);
+    const auto slices = [&](size_t chunk_bytes) {
+      return Plan::make(made, {Collective::all_reduce, 4 * chunk_bytes, DataType::uint8, ReduceOp::sum, 0}, slots.bytes)->slices();
+    };
+    INFO(credits << " credits");
+    CHECK(slices(32 << 10) == 1);
+    CHECK(slices((32 << 10) + 64) == std::min(2U, most));
+    CHECK(slices(16 << 20) == most);
+  }
+}
+
+TEST_CASE("a rank sends a round's slices of a chunk before anything has come from its peer") {
+  const transport::Slots slots{8, 65536};
+  std::vector<std::byte> data(2 << 20);
+  const Plan plan =
+      *Plan::make(proven("ring", 2, 1, slots), {Collective::all_reduce, data.size(), DataType::uint8, ReduceOp::sum, 0}, slots.bytes);
+  const test::LoopbackMesh mesh(2, slots);
+  HostMachine machine(0, 0, 0, mesh.fifos(0), Away{});
+  machine.bind(plan, 7, {data.data(), data.data()}, nullptr);
+  CHECK(machine.run());
+  int arrived = 0;
+  for (transport::Fifo& in = *mesh.fifos(1)[0]; in.front().data != nullptr; in.pop()) ++arrived;
+  CHECK(arrived == 4);
 }
 
 TEST_CASE("pieces cover terabytes") {

@@ -267,6 +267,14 @@ TEST_CASE("a communicator's reductions are ordered wherever its ranks are placed
   }
 }
 
+TEST_CASE("a communicator's reductions are ordered where the ranks of a host show each other their inputs", "[ordered]") {
+  const std::vector<Way> ways{{{}, 2, 2}, {{}, 5, 5}};
+  for (const Way& way : test::sampled(ways)) {
+    INFO(way.ranks << " ranks");
+    CHECK(run(way) == "");
+  }
+}
+
 TEST_CASE("reductions of a part of a job are in the order of its own ranks", "[ordered]") {
   const auto config = all_configured({"GYRE_NUMERICS=ordered", "GYRE_TRANSPORT=loopback"});
   CHECK(test::first_wrong(run_ranks(6, config, [](Communicator& all) -> std::string {

@@ -25,8 +25,7 @@ class FoldedMemory {
     if (fd_ < 0 || ::ftruncate(fd_, fold_bytes) != 0) throw std::system_error(errno, std::generic_category(), "memfd_create");
     // Addresses only, which count as no memory even where the kernel promises no more than there is.
     data_ = map(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
-    for (size_t at = 0; at < folded_bytes; at += fold_bytes)
-      map(data_ + at, std::min(fold_bytes, folded_bytes - at), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd_);
+    fold(data_, fd_, 0);
     map(data_ + folded_bytes, end_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1);
   }
   ~FoldedMemory() {
@@ -37,6 +36,11 @@ class FoldedMemory {
   FoldedMemory& operator=(const FoldedMemory&) = delete;
 
   std::byte* data() const { return data_; }
+  /// Of so many bytes of addresses all but the end: the fold that begins there in the file, again and again.
+  static void fold(std::byte* data, int fd, size_t begin) {
+    for (size_t at = 0; at < folded_bytes; at += fold_bytes)
+      map(data + at, std::min(fold_bytes, folded_bytes - at), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd, begin);
+  }
   /// The first offsets of all pages that differ: of one fold, and of the end.
   template <class Page>
   static void for_pages(Page page) {
@@ -45,8 +49,8 @@ class FoldedMemory {
   }
 
  private:
-  static std::byte* map(std::byte* at, size_t size, int access, int flags, int fd) {
-    void* mapped = ::mmap(at, size, access, flags, fd, 0);
+  static std::byte* map(std::byte* at, size_t size, int access, int flags, int fd, size_t begin = 0) {
+    void* mapped = ::mmap(at, size, access, flags, fd, static_cast<off_t>(begin));
     if (mapped == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "mmap");
     return static_cast<std::byte*>(mapped);
   }

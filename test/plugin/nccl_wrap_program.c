@@ -124,7 +124,8 @@ static void plain(void) {
 
 static ncclResult_t settled(ncclComm_t comm) {
   ncclResult_t state = ncclInProgress;
-  for (const double end = seconds() + 30; state == ncclInProgress && seconds() < end; usleep(1000)) MUST(ncclCommGetAsyncError(comm, &state));
+  for (const double end = seconds() + 30; state == ncclInProgress && seconds() < end; usleep(1000))
+    MUST(ncclCommGetAsyncError(comm, &state));
   return state;
 }
 
@@ -280,8 +281,15 @@ static void fails_in_a_group(void) {
 }
 
 int main(int count, char** words) {
-  const Story stories[] = {{"takes", takes},   {"plain", plain},       {"does_not_block", does_not_block}, {"loses_one", loses_one},
-                           {"parts", parts},   {"all_here", all_here}, {"aborted", aborted},
-                           {"killed", killed}, {"fails", fails},       {"fails_in_a_group", fails_in_a_group}};
+  const Story stories[] = {{"takes", takes},
+                           {"plain", plain},
+                           {"does_not_block", does_not_block},
+                           {"loses_one", loses_one},
+                           {"parts", parts},
+                           {"all_here", all_here},
+                           {"aborted", aborted},
+                           {"killed", killed},
+                           {"fails", fails},
+                           {"fails_in_a_group", fails_in_a_group}};
   return tell(count, words, stories, sizeof stories / sizeof *stories);
 }

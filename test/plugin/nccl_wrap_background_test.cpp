@@ -1,6 +1,8 @@
 // gyre beside an NCCL whose communicators do not block: they are made, split and finalized in the background, and so are gyre's.
 #include <chrono>
+#include <future>
 
+#include "plugin/nccl/wrap_background.h"
 #include "test/becomes.h"
 #include "test/catch.h"
 #include "test/plugin/nccl_beside_fake.h"
@@ -155,11 +157,11 @@ TEST_CASE("wrap in the background: no rank is ready before all know who runs wha
   CHECK(state == ncclInProgress);  // and the rank that has no gyre would call by now
   newly_to_nccl();
   CHECK(test::becomes([&] { return reduce(data, ranks.own, stream) == ncclSuccess; }));  // refused at first, then it waits
+  CHECK(log.count("NCCL runs all calls of this communicator: rendezvous: rank 1 of 2 did not join within 1 s") == 1);
   CHECK(newly_to_nccl() == "AllReduce ");
   CHECK(settled(ranks.own) == ncclSuccess);
   CHECK(REAL(ncclAllReduce)(strange.data(), strange.data(), many, ncclFloat32, ncclSum, ranks.stranger, other) == ncclSuccess);
   CHECK((stream.done() && other.done() && data.all(2) && strange.all(2)));
-  CHECK(log.count("NCCL runs all calls of this communicator: rendezvous: rank 1 of 2 did not join within 1 s") == 1);
   CHECK(ncclCommDestroy(ranks.own) == ncclSuccess);
   CHECK(REAL(ncclCommDestroy)(ranks.stranger) == ncclSuccess);
 }
@@ -171,9 +173,17 @@ TEST_CASE("wrap in the background: an abort ends it at once, whoever is waited f
   const BesideStranger ranks;
   const auto begin = std::chrono::steady_clock::now();
   CHECK(ncclCommAbort(alone) == ncclSuccess);
-  std::this_thread::sleep_for(50ms);  // as a rule the other one waits for a vote by then; what is tested holds in any case
+  auto waiting = std::async(std::launch::async, [&] {  // first for NCCL, then, as a rule, for gyre
+    const auto in_progress = [&] {
+      const Status status = plugin::nccl::wrap::ready(ranks.own);
+      return !status && status.error().what.find("in progress") != std::string::npos;
+    };
+    return test::becomes([&] { return !in_progress(); });
+  });
+  std::this_thread::sleep_for(50ms);
   CHECK(ncclCommAbort(ranks.own) == ncclSuccess);
   CHECK(std::chrono::steady_clock::now() - begin < 1s);
+  CHECK(waiting.wait_for(1s) == std::future_status::ready);
   CHECK(REAL(ncclCommAbort)(ranks.stranger) == ncclSuccess);
 }
 

@@ -32,6 +32,20 @@ Circumstances with(std::string algorithm, size_t channels, int ranks = 4) {
   return c;
 }
 
+/// What ranks on these hosts run, which have these processors, and this network between them.
+Choice chosen_on(const std::vector<std::string>& hosts, const char* network, uint64_t processors, Collective collective, size_t block_bytes,
+                 topo::Profiles& profiles) {
+  auto facts = on(hosts);
+  for (Facts& each : facts) each.processors = {processors}, each.backends = {"shm", network};
+  return *choose(*circumstances(configured({}), facts), {collective, block_bytes, DataType::uint8, ReduceOp::sum, 0}, profiles);
+}
+bool by_hosts(const Choice& choice) {
+  return choice.family == "hierarchical" || choice.family == "leaders" || choice.family == "chained_tree";
+}
+const std::vector<std::string> two_hosts{"a", "a", "a", "a", "b", "b", "b", "b"},
+    one_host(8, "a"), eight_hosts{"a", "b", "c", "d", "e", "f", "g", "h"};
+constexpr uint64_t enough = 0xff, too_few = 0x3;  // processors of each host, for its ranks
+
 }  // namespace
 
 TEST_CASE("hosts are a grid when all have equally many ranks") {
@@ -246,18 +260,12 @@ TEST_CASE("what goes between hosts has the price of verbs where that joins them,
 
 TEST_CASE("where ranks share hosts a schedule by hosts is chosen, and where they do not, none") {
   topo::Profiles profiles;
-  const std::vector<std::string> two{"a", "a", "a", "a", "b", "b", "b", "b"}, one(8, "a"), eight{"a", "b", "c", "d", "e", "f", "g", "h"};
   for (const char* network : {"tcp", "verbs"}) {
-    for (const uint64_t processors : {uint64_t{0xff}, uint64_t{0x3}}) {  // of each host: enough for its ranks, or not
+    for (const uint64_t processors : {enough, too_few}) {
       const auto chosen = [&](const std::vector<std::string>& hosts, size_t bytes) {
-        auto facts = on(hosts);
-        for (Facts& each : facts) each.processors = {processors}, each.backends = {"shm", network};
-        return *choose(*circumstances(configured({}), facts), {Collective::all_reduce, bytes, DataType::uint8, ReduceOp::sum, 0}, profiles);
+        return chosen_on(hosts, network, processors, Collective::all_reduce, bytes, profiles);
       };
-      const auto by_hosts = [](const Choice& choice) {
-        return choice.family == "hierarchical" || choice.family == "leaders" || choice.family == "chained_tree";
-      };
-      const Choice medium = chosen(two, 32 << 10), large = chosen(two, 4 << 20);
+      const Choice medium = chosen(two_hosts, 32 << 10), large = chosen(two_hosts, 4 << 20);
       INFO(fmt::format("{}, processors {:#x}: {}, {}", network, processors, medium.family, large.family));
       CHECK(medium.family == "hierarchical");
       CHECK(medium.shape.grid == std::vector{4, 2});
@@ -266,8 +274,37 @@ TEST_CASE("where ranks share hosts a schedule by hosts is chosen, and where they
         CHECK(large.shape.grid == std::vector{4, 2});
       }
       for (const size_t bytes : {size_t{32} << 10, size_t{4} << 20}) {
-        CHECK_FALSE(by_hosts(chosen(one, bytes)));
-        CHECK_FALSE(by_hosts(chosen(eight, bytes)));
+        CHECK_FALSE(by_hosts(chosen(one_host, bytes)));
+        CHECK_FALSE(by_hosts(chosen(eight_hosts, bytes)));
+      }
+    }
+  }
+}
+
+// Large all-gathers do not, since bucket's rings are these hosts' by themselves.
+TEST_CASE("where ranks share hosts other collectives go by hosts, too, and where they do not, none") {
+  topo::Profiles profiles;
+  constexpr size_t small = 4 << 10, medium = 16 << 10, large = 4 << 20;
+  for (const std::string network : {"tcp", "verbs"}) {
+    for (const uint64_t processors : {enough, too_few}) {
+      INFO(network << ", processors " << processors);
+      const auto go_by_hosts = [&](const std::vector<std::string>& hosts, Collective collective, size_t bytes) {
+        const Choice choice = chosen_on(hosts, network.c_str(), processors, collective, bytes, profiles);
+        return by_hosts(choice) && choice.shape.grid == std::vector{4, 2};
+      };
+      CHECK(go_by_hosts(two_hosts, Collective::all_gather, small));
+      CHECK(go_by_hosts(two_hosts, Collective::reduce_scatter, small));
+      if (network == "tcp" || processors == enough) {  // to ranks that wait for processors a message by verbs is no dearer than by memory
+        CHECK(go_by_hosts(two_hosts, Collective::broadcast, medium));
+        CHECK(go_by_hosts(two_hosts, Collective::reduce, medium));
+      }
+      if (network == "tcp") CHECK(go_by_hosts(two_hosts, Collective::broadcast, large));
+      if (network == "tcp" && processors == enough) CHECK(go_by_hosts(two_hosts, Collective::reduce_scatter, large));
+      for (const Collective collective : {Collective::all_gather, Collective::reduce_scatter, Collective::broadcast, Collective::reduce}) {
+        for (const size_t bytes : {small, medium, large}) {
+          CHECK_FALSE(by_hosts(chosen_on(one_host, network.c_str(), processors, collective, bytes, profiles)));
+          CHECK_FALSE(by_hosts(chosen_on(eight_hosts, network.c_str(), processors, collective, bytes, profiles)));
+        }
       }
     }
   }

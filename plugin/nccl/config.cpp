@@ -42,7 +42,6 @@ ncclConfig_t undefined() {
 void forget_newer(ncclConfig_t& config) {
   constexpr int open = NCCL_CONFIG_UNDEF_INT;
   const auto before = [&](unsigned minor) { return config.version < 20000 + 100 * minor; };
-  if (before(14)) config.blocking = open;
   if (before(17)) config.cgaClusterSize = config.minCTAs = config.maxCTAs = open, config.netName = nullptr;
   if (before(18)) config.splitShare = open;
   if (before(26)) config.trafficClass = open;
@@ -81,15 +80,6 @@ Status check(const ncclConfig_t& config) {
 }
 
 }  // namespace
-
-bool blocks(const ncclConfig_t* given, bool otherwise) {
-  const char* text = std::getenv("NCCL_COMM_BLOCKING");
-  const std::string_view value = text != nullptr ? text : "";
-  if (value == "0" || value == "1") return value == "1";
-  if (given == nullptr) return otherwise;
-  const auto config = read(given);
-  return !config || config->blocking != 0;  // which may be open
-}
 
 Result<Settings> settings(const ncclConfig_t* given, Settings otherwise) {
   Settings made = given == nullptr ? otherwise : Settings();

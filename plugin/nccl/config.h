@@ -12,7 +12,5 @@ struct Settings {
 
 /// Null: as `otherwise` says. What a config leaves open is as by default. NCCL_COMM_BLOCKING=0 or 1 overrides. Errors name the field.
 Result<Settings> settings(const ncclConfig_t*, Settings otherwise = {});
-/// The same of blocking alone, as NCCL reads it, which judges the rest itself.
-bool blocks(const ncclConfig_t*, bool otherwise);
 
 }  // namespace gyre::plugin::nccl

@@ -7,7 +7,6 @@
 #include <thread>
 
 #include "base/log.h"
-#include "plugin/nccl/wrap_background.h"
 
 namespace gyre::plugin::nccl::wrap {
 namespace {
@@ -71,19 +70,6 @@ void Beside::say(const engine::Call& call, std::string_view who, std::string_vie
   log::info("rank {} of {}: {} of about {} bytes by {}{}{}", rank, size, name(call.collective), bytes, who, why.empty() ? "" : ": ", why);
 }
 
-Status Beside::note_by_nccl(cudaStream_t stream, ncclResult_t result) {
-  launching_.reset();
-  if (result != ncclInProgress) return by_nccl.set(stream);
-  launching_ = stream;
-  return {};
-}
-
-Status Beside::mark_launched() {
-  if (launching_) GYRE_TRY(by_nccl.set(*launching_));
-  launching_.reset();
-  return {};
-}
-
 bool Beside::in_window(const void* memory) const {
   const std::less_equal<> reaches;  // pointers of different memory
   const auto* at = static_cast<const std::byte*>(memory);
@@ -103,11 +89,6 @@ void Beside::withdraw() {
 }
 
 std::shared_ptr<Beside> beside(ncclComm_t comm) { return std::static_pointer_cast<Beside>(look_up(comm)); }
-
-Result<std::shared_ptr<Beside>> ready_beside(ncclComm_t comm) {
-  GYRE_TRY(ready(comm));
-  return beside(comm);
-}
 
 std::shared_ptr<Beside> take_beside(ncclComm_t comm) {
   auto found = forget(comm);

@@ -9,7 +9,6 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -22,9 +21,9 @@ namespace gyre::plugin::nccl::wrap {
 
 class Beside final : public Comm {
  public:
-  /// `on`: the device of this number, which has that context. `blocks`: NCCL's does.
-  Beside(Rank own, int ranks, int on, cuda::Context there, Rules by, bool blocks)
-      : Comm(own, ranks, on, Settings()), context(there), rules(std::move(by)), nccl_blocks(blocks) {}
+  /// `on`: the device of this number, which has that context.
+  Beside(Rank own, int ranks, int on, cuda::Context there, Rules by)
+      : Comm(own, ranks, on, Settings()), context(there), rules(std::move(by)) {}
 
   /// In the thread that has begun a call: all ranks are willing to give the next call to gyre, this one among them.
   Result<bool> agree(bool willing);
@@ -40,15 +39,10 @@ class Beside final : public Comm {
 
   const cuda::Context context;  ///< its calls' streams are of, whatever the calling thread is in; null: there is no CUDA
   const Rules rules;            ///< what gyre may take over of its calls
-  const bool nccl_blocks;       ///< else NCCL may go on with a call, or with the making of others of its ranks, after that has returned
 
   // Of its calls so far, whichever stream they were given.
   cuda::Mark by_nccl{context};  ///< the last one that NCCL runs
   cuda::Mark by_gyre{context};  ///< the last one on GPU memory that gyre runs
-  /// NCCL has answered a call on that stream; one in progress comes to the stream later, and is marked when …
-  Status note_by_nccl(cudaStream_t, ncclResult_t);
-  /// … the next call needs the mark: by then NCCL has launched it, since programs ask until the communicator is ready.
-  Status mark_launched();
 
   /// Memory that all ranks have registered together, each its own: NCCL has better ways there.
   struct Window {
@@ -72,7 +66,6 @@ class Beside final : public Comm {
 
   std::atomic<bool> withdrawn_{false};
   std::mutex mutex_;
-  std::optional<cudaStream_t> launching_;
   size_t declined_ = 0;  // and not told yet
   bool telling_ = false;
   std::array<std::array<uint64_t, collective_count>, 2> said_{};  // of NCCL and of gyre: a bit for each size class
@@ -80,8 +73,6 @@ class Beside final : public Comm {
 
 /// Null: the communicator is NCCL's alone, or none.
 std::shared_ptr<Beside> beside(ncclComm_t);
-/// The same, when what is done for it in the background is over. Error: it is in progress.
-Result<std::shared_ptr<Beside>> ready_beside(ncclComm_t);
 /// The same, of one whose handle NCCL is to free; whoever ends it too finds none.
 std::shared_ptr<Beside> take_beside(ncclComm_t);
 

@@ -12,7 +12,6 @@
 #include "plugin/nccl/config.h"
 #include "plugin/nccl/missing.h"
 #include "plugin/nccl/wrap.h"
-#include "plugin/nccl/wrap_background.h"
 #include "plugin/nccl/wrap_issue.h"
 #include "plugin/nccl/wrap_made.h"
 #include "plugin/nccl/wrap_real.h"
@@ -23,16 +22,19 @@ namespace {
 
 using wrap::Birth;
 using wrap::call_real;
-using wrap::Made;
 using wrap::Parts;
 
 constexpr int first_unknown_nccl = 23100;  // releases whose unique ids are not known yet
 constexpr std::chrono::milliseconds end_limit{2000};
 
+bool blocks(const ncclConfig_t* given) {
+  const auto chosen = settings(given);
+  return chosen && chosen->blocking;
+}
+
 std::string who(Rank rank, int ranks) { return fmt::format("rank {} of {}", rank, ranks); }
 
-/// Of a communicator that is made of no other. Before 2.14 all do.
-bool nccl_blocks(const ncclConfig_t* given) { return !has<&Table::ncclCommInitRankConfig>(wrap::real()) || blocks(given, true); }
+const char* const not_blocking = "it does not block, which gyre does not do beside NCCL yet";
 
 /// Of ranks that each bring the unique id.
 std::vector<Birth> birth(ncclComm_t* made, int ranks, int rank, const ncclUniqueId& id, const ncclConfig_t* given) {
@@ -41,22 +43,17 @@ std::vector<Birth> birth(ncclComm_t* made, int ranks, int rank, const ncclUnique
     close_added_door(id);
     return {};
   }
-  Birth own{who(rank, ranks), made, [=](const Made& by_nccl) -> Result<Parts> {
-              if (by_nccl.result != ncclSuccess) return close_added_door(id), Parts();
-              return wrap::meet(GYRE_TRY(added_meeting(id, rank, ranks)), by_nccl);
-            }};
-  own.blocks = nccl_blocks(given);
-  own.in_background = !own.blocks;
-  return {std::move(own)};
-}
-
-/// Of the parent's ranks.
-Birth birth(const wrap::Beside& parent, ncclComm_t handle, ncclComm_t* made, const ncclConfig_t* given, const char* how) {
-  Birth own{who(parent.rank, parent.size) + how, made, {}};
-  own.blocks = blocks(given, parent.nccl_blocks);
-  own.in_background = !parent.nccl_blocks;
-  own.parent = handle;
-  return own;
+  const bool blocking = blocks(given);
+  const auto make = [=](ncclResult_t by_nccl) -> Result<Parts> {
+    if (by_nccl != ncclSuccess) return close_added_door(id), Parts();
+    return wrap::meet(GYRE_TRY(added_meeting(id, rank, ranks)), made);
+  };
+  const auto refuse = [=](ncclResult_t) -> Result<Parts> {
+    close_added_door(id);
+    return Error{Code::invalid_usage, not_blocking};
+  };
+  if (blocking) return {{who(rank, ranks), made, make}};
+  return {{who(rank, ranks), made, refuse}};
 }
 
 /// Of ranks that are all of this process.
@@ -69,14 +66,12 @@ std::vector<Birth> births(ncclComm_t* comms, int ranks) {
   std::vector<Birth> all;
   all.reserve(static_cast<size_t>(ranks));
   for (int rank = 0; rank < ranks; ++rank) {
-    all.push_back({who(rank, ranks), comms + rank, [=](const Made& by_nccl) -> Result<Parts> {
-                     if (by_nccl.result != ncclSuccess) return Parts();
+    all.push_back({who(rank, ranks), comms + rank, [=, made = comms + rank](ncclResult_t by_nccl) -> Result<Parts> {
+                     if (by_nccl != ncclSuccess) return Parts();
                      Meeting at{shared->rendezvous(rank, ranks), {}};
                      at.rendezvous.job = job;
-                     return wrap::meet(at, by_nccl);
+                     return wrap::meet(at, made);
                    }});
-    all.back().blocks = nccl_blocks(nullptr);
-    all.back().in_background = !all.back().blocks;
   }
   return all;
 }
@@ -144,22 +139,21 @@ ncclResult_t ncclCommInitAll(ncclComm_t* comms, int ranks, const int* devices) n
 
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* made, ncclConfig_t* config) noexcept {
   return answer("ncclCommSplit", [&]() -> Result<ncclResult_t> {
-    const auto parent = GYRE_TRY(ready_beside(comm));
+    const auto parent = beside(comm);
+    const std::string refusal = blocks(config) ? "" : not_blocking;
     const auto result = GYRE_TRY(pass(nullptr, nullptr, [&] { return call_real<&Table::ncclCommSplit>(comm, color, key, made, config); }));
     if (parent == nullptr || made == nullptr) return result;
-    Birth part = birth(*parent, comm, made, config, ", split");
-    part.make = [=](const Made& by_nccl) -> Result<Parts> {
-      if (by_nccl.result == ncclInvalidArgument) return Parts();  // of which NCCL tells the others nothing
-      if (by_nccl.result == ncclInvalidUsage) return stay_away(*parent);
-      return split(*parent, color, key, by_nccl, by_nccl.result == ncclSuccess ? "" : "NCCL could not make it");
-    };
-    return formed(result, {std::move(part)});
+    return formed(result, {{who(parent->rank, parent->size) + ", split", made, [=](ncclResult_t by_nccl) -> Result<Parts> {
+                              if (by_nccl == ncclInvalidArgument) return Parts();  // of which NCCL tells the others nothing
+                              if (by_nccl == ncclInvalidUsage) return stay_away(*parent);
+                              return split(*parent, color, key, made, by_nccl == ncclSuccess ? refusal : "NCCL could not make it");
+                            }}});
   });
 }
 
 ncclResult_t ncclCommShrink(ncclComm_t comm, int* without, int count, ncclComm_t* made, ncclConfig_t* config, int flags) noexcept {
   return answer("ncclCommShrink", [&]() -> Result<ncclResult_t> {
-    const auto parent = GYRE_TRY(ready_beside(comm));
+    const auto parent = beside(comm);
     const std::vector<Rank> left_out(without, without + (without == nullptr ? 0 : std::max(count, 0)));
     if (parent != nullptr && flags == NCCL_SHRINK_ABORT) {
       parent->interrupt();
@@ -167,13 +161,11 @@ ncclResult_t ncclCommShrink(ncclComm_t comm, int* without, int count, ncclComm_t
     }
     const auto result =
         GYRE_TRY(pass(nullptr, nullptr, [&] { return call_real<&Table::ncclCommShrink>(comm, without, count, made, config, flags); }));
-    if (parent == nullptr || made == nullptr) return result;
-    Birth rest = birth(*parent, comm, made, config, ", shrunk");
-    rest.make = [=](const Made& by_nccl) -> Result<Parts> {
-      if (by_nccl.result != ncclSuccess) return Parts();
-      return shrink(*parent, left_out, by_nccl);
-    };
-    return formed(result, {std::move(rest)});
+    if (parent == nullptr || made == nullptr || !blocks(config)) return result;
+    return formed(result, {{who(parent->rank, parent->size) + ", shrunk", made, [=](ncclResult_t by_nccl) -> Result<Parts> {
+                              if (by_nccl != ncclSuccess) return Parts();
+                              return shrink(*parent, left_out, made);
+                            }}});
   });
 }
 
@@ -181,17 +173,16 @@ ncclResult_t ncclCommShrink(ncclComm_t comm, int* without, int count, ncclComm_t
 // alone, so that it decides nothing. NCCL succeeds without a window where it has none.
 ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* memory, size_t bytes, ncclWindow_t* window, int flags) noexcept {
   return answer("ncclCommWindowRegister", [&]() -> Result<ncclResult_t> {
-    const auto known = GYRE_TRY(ready_beside(comm));
     const auto result =
         GYRE_TRY(pass(nullptr, nullptr, [&] { return call_real<&Table::ncclCommWindowRegister>(comm, memory, bytes, window, flags); }));
     const bool symmetric = (static_cast<unsigned>(flags) & NCCL_WIN_COLL_SYMMETRIC) != 0;
-    if (result == ncclSuccess && window != nullptr && symmetric) registered(known, memory, bytes, window);
+    if (result == ncclSuccess && window != nullptr && symmetric) registered(beside(comm), memory, bytes, window);
     return result;
   });
 }
 ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t window) noexcept {
   return answer("ncclCommWindowDeregister", [&]() -> Result<ncclResult_t> {
-    if (const auto owner = GYRE_TRY(ready_beside(comm)); owner != nullptr && window != nullptr)
+    if (const auto owner = beside(comm); owner != nullptr && window != nullptr)
       std::erase_if(owner->windows, [&](const Beside::Window& known) { return known.window == window; });
     return pass(nullptr, nullptr, [&] { return call_real<&Table::ncclCommWindowDeregister>(comm, window); });
   });
@@ -206,16 +197,14 @@ ncclResult_t ncclCommGrow(ncclComm_t comm, int ranks, const ncclUniqueId* id, in
 // What gyre has failed of has been told, and is no reason to keep the communicator.
 ncclResult_t ncclCommFinalize(ncclComm_t comm) noexcept {
   return answer("ncclCommFinalize", [&]() -> Result<ncclResult_t> {
-    const auto ended = GYRE_TRY(ready_beside(comm));
-    if (ended == nullptr) return call_real<&Table::ncclCommFinalize>(comm);
-    if (ended->nccl_blocks) finish("ncclCommFinalize", *ended);
-    GYRE_TRY(ended->lives());
+    const auto ended = beside(comm);
+    if (ended != nullptr) {
+      finish("ncclCommFinalize", *ended);
+      GYRE_TRY(ended->lives());
+    }
     const ncclResult_t result = call_real<&Table::ncclCommFinalize>(comm);
-    if (result != ncclSuccess && result != ncclInProgress) return result;
-    ended->finalized = true;
-    if (ended->nccl_blocks) return result;
-    begin_background(comm, [ended](Background&) { finish("ncclCommFinalize", *ended); });
-    return ncclInProgress;
+    if (ended != nullptr && (result == ncclSuccess || result == ncclInProgress)) ended->finalized = true;
+    return result;
   });
 }
 
@@ -223,7 +212,7 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm) noexcept {
 // which waits for what is under way; its handle may come again at once, so gyre forgets it before.
 ncclResult_t ncclCommDestroy(ncclComm_t comm) noexcept {
   return answer("ncclCommDestroy", [&]() -> Result<ncclResult_t> {
-    const auto ended = GYRE_TRY(ready_beside(comm));
+    const auto ended = beside(comm);
     if (ended != nullptr) {
       finish("ncclCommDestroy", *ended);
       if (!forget(comm, ended)) return Error{Code::invalid_argument, "another thread has ended the communicator"};
@@ -237,7 +226,6 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) noexcept {
 
 ncclResult_t ncclCommAbort(ncclComm_t comm) noexcept {
   return answer("ncclCommAbort", [&]() -> Result<ncclResult_t> {
-    withdraw(comm);
     const auto ended = take_beside(comm);
     if (ended != nullptr) {
       ended->abort();
@@ -251,7 +239,6 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) noexcept {
 
 ncclResult_t ncclCommRevoke(ncclComm_t comm, int flags) noexcept {
   return answer("ncclCommRevoke", [&]() -> Result<ncclResult_t> {
-    withdraw(comm);
     if (const auto revoked = beside(comm)) {
       revoked->interrupt();
       GYRE_TRY(revoked->lives());
@@ -262,7 +249,7 @@ ncclResult_t ncclCommRevoke(ncclComm_t comm, int flags) noexcept {
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) noexcept {
   return answer("ncclCommGetAsyncError", [&]() -> Result<ncclResult_t> {
-    const ncclResult_t result = ask_nccl(comm, error);
+    const ncclResult_t result = call_real<&Table::ncclCommGetAsyncError>(comm, error);
     const auto asked = result == ncclSuccess && *error == ncclSuccess ? beside(comm) : nullptr;
     if (asked == nullptr) return result;
     *error = asked->state();

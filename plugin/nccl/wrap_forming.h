@@ -5,12 +5,9 @@
 //                        │                        │                             │              │
 //                        └── a rank stays away, differs, has none, fails: ──────┴──────────────┴──> NCCL's alone, on all ranks
 //
-// What does not block NCCL makes in the background, and then gyre, too (wrap_background.h).
-//
 // Nobody takes a call over who has not heard of all that they made it. A rank that loses the others while it waits for that word gives up
 // loudly: those that have heard it get an error of their next call, and do not wait.
 #pragma once
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -29,41 +26,24 @@ struct Parts {
   Rules rules{};                                 ///< of its calls
 };
 
-/// NCCL's of this rank, as it has come of what made it.
-struct Made {
-  ncclResult_t result = ncclSuccess;
-  ncclComm_t comm = nullptr;                     ///< null: there is none
-  int device = 0, rank = -1, ranks = -1;         ///< of it
-  const std::atomic<bool>* cancelled = nullptr;  ///< once it is true gyre's is wanted no more; null: it stays wanted
-};
-/// `at`: where NCCL has put it.
-Made made_by_nccl(ncclResult_t, const ncclComm_t* at);
-
 /// A communicator that NCCL makes on this rank.
 struct Birth {
   std::string who;   ///< for what is logged: which rank of which communicator
   ncclComm_t* made;  ///< where NCCL puts it
-  /// gyre's, or why there is none.
-  std::function<Result<Parts>(const Made&)> make;
-  ncclResult_t refused = ncclSuccess;  ///< by NCCL, at once, in a group whose end may succeed all the same
-  bool blocks = true;                  ///< its calls do, as the program wants it
-  bool in_background = false;          ///< NCCL makes it so, and puts it there at once, or, where it is made …
-  ncclComm_t parent = nullptr;         ///< … of this one's ranks, when this one is ready again
+  /// gyre's, or why there is none. `by_nccl`: what NCCL has made of its own here.
+  std::function<Result<Parts>(ncclResult_t by_nccl)> make;
 };
 
-/// gyre's, which has no handle yet; null: there is none, of which the reason is logged.
-std::shared_ptr<Beside> form_one(const Birth&, const Made&) noexcept;
-/// All at the same time, since several ranks of a communicator may be this thread's; those in the background are only begun. What NCCL has
-/// answered, or that it is in progress.
-ncclResult_t form(const std::vector<Birth>&, ncclResult_t by_nccl) noexcept;
+/// All at the same time, since several ranks of a communicator may be this thread's. What fails is logged.
+void form(const std::vector<Birth>&, ncclResult_t by_nccl) noexcept;
 
-/// Of ranks that meet there.
-Result<Parts> meet(const Meeting&, const Made&);
+/// Of ranks that meet there. `made`: NCCL's, of this rank.
+Result<Parts> meet(const Meeting&, const ncclComm_t* made);
 /// Of the parent's ranks. `refusal`: why this rank wants none; empty: it does.
-Result<Parts> split(Beside& parent, int color, int key, const Made&, const std::string& refusal);
+Result<Parts> split(Beside& parent, int color, int key, const ncclComm_t* made, const std::string& refusal);
 /// For a rank that NCCL has refused its part. Whether it has before the others came, whose vote is then yet to come, or after, nobody
 /// knows: so it has voted against all parts of the parent from now on, and comes to no vote.
 Result<Parts> stay_away(Beside& parent);
-Result<Parts> shrink(Beside& parent, const std::vector<Rank>& without, const Made&);
+Result<Parts> shrink(Beside& parent, const std::vector<Rank>& without, const ncclComm_t* made);
 
 }  // namespace gyre::plugin::nccl::wrap

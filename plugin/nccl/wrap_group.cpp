@@ -90,8 +90,7 @@ Result<ncclResult_t> end_group() {
   const ncclResult_t by_nccl = spoils ? end_spoiled() : forwarded([] { return call_real<&Table::ncclGroupEnd>(); });
   ncclResult_t result = note_launched(ended.given, spoils || by_nccl == ncclSuccess ? by_gyre : by_nccl);
   ending.reset();
-  const ncclResult_t made = make(ended.to_come, by_nccl);
-  if (result == ncclSuccess) result = made;
+  make(ended.to_come, by_nccl);
   result = pass_behind(ended, result);
   if (ended.held.empty()) return result;
   if (result == ncclSuccess) return settle(ended.held);

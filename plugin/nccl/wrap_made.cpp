@@ -20,22 +20,24 @@ void remember(ToCome::Window one) {
 
 }  // namespace
 
-// A rank that takes nothing over only says so, for which nothing here waits, and nobody need ask NCCL.
+// A rank that takes nothing over only says so, for which nothing here waits.
 ncclResult_t formed(ncclResult_t by_nccl, std::vector<Birth> births) {
-  const bool refused = by_nccl != ncclSuccess && by_nccl != ncclInProgress;
   if (!offer().any()) {
-    if (births.empty() || refused) return by_nccl;
+    if (births.empty() || by_nccl != ncclSuccess) return by_nccl;
     try {
-      std::thread([births = std::move(births)] {
-        for (const Birth& birth : births) form_one(birth, Made());
-      }).detach();
+      std::thread([births = std::move(births)] { form(births, ncclSuccess); }).detach();
     } catch (const std::system_error& error) {  // this rank stays away, and the others learn of it
       log::warn("no thread to say that NCCL runs all calls: {}", error.what());
     }
     return by_nccl;
   }
-  if (open_group().depth == 0) return form(births, by_nccl);
-  for (Birth& birth : births) birth.refused = refused ? by_nccl : ncclSuccess;
+  if (open_group().depth == 0) {
+    form(births, by_nccl);
+    return by_nccl;
+  }
+  if (by_nccl != ncclSuccess && by_nccl != ncclInProgress) {  // that group's end may succeed all the same
+    for (Birth& birth : births) birth.make = [make = std::move(birth.make), by_nccl](ncclResult_t) { return make(by_nccl); };
+  }
   std::move(births.begin(), births.end(), std::back_inserter(open_group().to_come.births));
   return by_nccl;
 }
@@ -47,10 +49,9 @@ void registered(const std::shared_ptr<Beside>& comm, const void* memory, size_t 
   open_group().to_come.windows.push_back(one);
 }
 
-ncclResult_t make(const ToCome& ended, ncclResult_t by_nccl) {
-  const ncclResult_t made = form(ended.births, by_nccl);
+void make(const ToCome& ended, ncclResult_t by_nccl) {
+  form(ended.births, by_nccl);
   if (by_nccl == ncclSuccess) std::for_each(ended.windows.begin(), ended.windows.end(), remember);
-  return made;
 }
 
 }  // namespace gyre::plugin::nccl::wrap

@@ -19,12 +19,12 @@ struct ToCome {
   std::vector<Window> windows;
 };
 
-/// After NCCL has answered a call that makes these: gyre's are made now, or, in a group, at its end. What the program is told.
+/// After NCCL has answered a call that makes these: gyre's are made now, or, in a group, at its end.
 ncclResult_t formed(ncclResult_t by_nccl, std::vector<Birth>);
 /// After NCCL has answered the same of a window, which is there now, or, in a group, at its end.
 void registered(const std::shared_ptr<Beside>&, const void* memory, size_t bytes, const ncclWindow_t* made);
 
-/// At the end of a group, of which NCCL has come to this: what the program is told.
-ncclResult_t make(const ToCome&, ncclResult_t by_nccl);
+/// At the end of a group, of which NCCL has come to this.
+void make(const ToCome&, ncclResult_t by_nccl);
 
 }  // namespace gyre::plugin::nccl::wrap

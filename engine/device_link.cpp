@@ -11,10 +11,7 @@ namespace {
 class CarriedLink final : public DeviceLink {
  public:
   explicit CarriedLink(const Messages& messages)
-      : DeviceLink(messages),
-        in_place_(messages.fifo.direct() || messages.landing != nullptr),
-        numbers_(messages.staging.credits),
-        flushes_(messages.landing != nullptr ? messages.staging.credits : 0) {}
+      : DeviceLink(messages), numbers_(messages.staging.credits), flushes_(messages.landing != nullptr ? messages.staging.credits : 0) {}
 
   void again(uint64_t word) override {
     DeviceLink::again(word);
@@ -26,7 +23,7 @@ class CarriedLink final : public DeviceLink {
     transport::Fifo& from = messages_.fifo;
     const auto room = static_cast<uint32_t>(std::min(bytes.size(), read_ + messages_.staging.credits));
     for (; from.posted() && announced_ < room; ++announced_) {
-      if (!from.expect(messages_.word, in_place_ ? incoming(announced_) : nullptr, bytes[announced_])) break;
+      if (!from.expect(messages_.word, in_place() ? incoming(announced_) : nullptr, bytes[announced_])) break;
     }
     const uint32_t before = arrived_ + came_;
     for (; came_ < room; ++came_) {
@@ -56,6 +53,8 @@ class CarriedLink final : public DeviceLink {
   }
 
  private:
+  /// Sent from staging, and received there. Not asked when this is made: by then a connection may have ended that nobody knows of.
+  bool in_place() const { return messages_.landing != nullptr || messages_.fifo.direct(); }
   std::byte* incoming(uint32_t message) const { return messages_.staging.incoming(messages_.connection, message); }
 
   void take(const transport::Arrival& arrival) {
@@ -73,7 +72,7 @@ class CarriedLink final : public DeviceLink {
     transport::Fifo& to = messages_.fifo;
     const std::byte* const message = messages_.staging.outgoing(messages_.connection, sent_);
     const size_t bytes = messages_.leaving[sent_];
-    if (in_place_) {
+    if (in_place()) {
       if (!to.send_from(messages_.word, message, bytes)) return false;
     } else {
       std::byte* const slot = to.reserve(bytes);
@@ -85,7 +84,6 @@ class CarriedLink final : public DeviceLink {
     return true;
   }
 
-  const bool in_place_;  // sent from staging, and received there
   uint32_t announced_ = 0, came_ = 0;
   std::vector<uint64_t> numbers_;  // [place]: what completed() must reach; of posted connections
   std::vector<uint64_t> flushes_;  // [place]: by which it can be seen; none: as it comes

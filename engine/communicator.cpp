@@ -44,7 +44,7 @@ Communicator::Communicator(Formed formed)
       waiter_(*given_.wait, surroundings(networks(connections_), formed.crowded, doorbell_.get())),
       collective_(rank(), connections_.fifos, formed.away, direct(rank(), std::move(formed.board), waiter_.looks(), formed.away),
                   formed.contests, batch_),
-      executor_(*bootstrap_, networks(connections_), connections_.transports, waiter_),
+      executor_(*bootstrap_, workers(connections_), connections_.transports, waiter_),
       in_flight_(collective_, batch_, networks(connections_)),
       time_limit_(std::chrono::seconds(*given_.deadline)) {}
 

@@ -146,6 +146,14 @@ void ring_peer(transport::Doorbell& doorbell, const Connections& connections, Ra
 
 }  // namespace
 
+std::vector<transport::Worker*> workers(const Connections& connections) {
+  std::vector<transport::Worker*> all;
+  for (const Backend& backend : connections.backends) {
+    if (backend.worker != nullptr) all.push_back(backend.worker.get());
+  }
+  return all;
+}
+
 std::vector<transport::Worker*> networks(const Connections& connections) {
   std::vector<transport::Worker*> all;
   for (const Backend& backend : connections.backends) {

@@ -28,7 +28,8 @@ struct Connections {
 /// `ports`: as transport::open_worker()'s. A pair that can't be joined is left to relays, which is said; an error, with the reason, where
 /// there is no way over others either.
 Result<Connections> connect_ranks(transport::Bootstrap&, const Config&, const std::vector<Facts>&, std::span<const std::string> ports = {});
-/// What goes between hosts.
+/// All of them; and those that go between hosts.
+std::vector<transport::Worker*> workers(const Connections&);
 std::vector<transport::Worker*> networks(const Connections&);
 /// Called by all ranks. Whether all have found something to be so.
 Result<bool> all_have(transport::Bootstrap&, bool own);

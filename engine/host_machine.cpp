@@ -1,6 +1,7 @@
 #include "engine/host_machine.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 namespace gyre::engine {
@@ -40,11 +41,13 @@ void HostMachine::bind(const Plan& plan, uint64_t word, const Buffers& buffers, 
   if (program_->steps.empty()) position_.round = plan.rounds();
   blocked_ = {};
   mismatched_ = -1;
+  taken_back_ = false;
   const Extent extent = engine::extent(call, rank_, ranks);
   const bool in_place = extent.in_place(buffers);
   messages_away_ = away_.messages != Away::never && std::max(extent.input_bytes, extent.output_bytes) >= away_.calls;
   look_for_loans(extent, buffers, plan.lendable());
-  posting_.bind(plan, *program_, word, buffers_, in_place, lent_[0] || lent_[1]);
+  posting_.bind(plan, *program_, word, buffers_, in_place, lends());
+  if (lends()) kernels::fence_away();  // what the user's program may have written past the caches, and others will read
   // Results may be sent from where they are. What is reduced in place has just been read, and stays in the caches for longer.
   results_away_ = !posting_.posts() && extent.own_bytes(buffers) / (in_place && reduces(call.collective) ? 2 : 1) >= away_.results;
 }
@@ -59,7 +62,7 @@ void HostMachine::look_for_loans(const Extent& extent, const Buffers& buffers, b
 bool HostMachine::run(size_t limit) {
   if (posting_.needed()) posting_.announce(position_);
   size_t ran = 0;
-  while (position_.round < plan_->rounds() && ran < limit) {
+  while (position_.round < plan_->rounds() && ran < limit && !taken_back_) {
     const Step& step = program_->steps[position_.cursor.step];
     begin(step);
     blocked_ = schedule::advance(*this, plan_->schedule(), step);
@@ -96,7 +99,10 @@ bool HostMachine::arrived(Rank peer) {
   return false;
 }
 
-void HostMachine::take(Rank peer) { sources_.push_back({{}, fifo(peer).front().data}); }
+void HostMachine::take(Rank peer) {
+  sources_.push_back({{}, fifo(peer).front().data});
+  taken_back_ = taken_back_ || sources_.back().arrived == nullptr;
+}
 
 // A direct connection sends what lies in user memory from there, and one that lends what lies in the heap; all else goes through a slot.
 bool HostMachine::from_memory(const Step& step, const transport::Fifo& fifo) const {
@@ -107,9 +113,19 @@ bool HostMachine::from_memory(const Step& step, const transport::Fifo& fifo) con
 }
 
 void HostMachine::finish(const Step& step) {
-  compute(step);
+  if (!taken_back_) compute(step);
+  taken_back_ = taken_back_ || !still_there(step);
+  if (taken_back_) [[unlikely]]
+    return;
   send(step);
   for (const Rank peer : plan_->schedule().peers(step.from)) fifo(peer).pop();
+}
+
+// A peer that ends takes back what it has lent, and may have written there meanwhile.
+bool HostMachine::still_there(const Step& step) const {
+  const auto peers = plan_->schedule().peers(step.from);
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return std::all_of(peers.begin(), peers.end(), [this](Rank peer) { return !fifo(peer).lends() || fifo(peer).front().data != nullptr; });
 }
 
 // Only of what is copied: sums take as long either way.

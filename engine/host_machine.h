@@ -22,14 +22,16 @@ class HostMachine {
   void bind(const Plan& plan, uint64_t word, const Buffers& buffers, std::byte* scratch);
   /// Runs steps until one can't, at most `limit`; true if any ran.
   bool run(size_t limit = SIZE_MAX);
-  /// All steps have run and no message is read from this rank's memory any more.
-  bool done() { return position_.round == plan_->rounds() && (!posting_.needed() || posting_.idle()); }
+  /// All steps have run and no message is read from this rank's memory any more. Never, where a peer has taken back what it had lent.
+  bool done() { return !taken_back_ && position_.round == plan_->rounds() && (!posting_.needed() || posting_.idle()); }
 
   /// What it waits for, where it waits, and the step; null when all steps have run.
   schedule::Blocked blocked() const { return blocked_; }
   const schedule::Position& position() const { return position_; }
   const schedule::Program& program() const { return *program_; }
   const schedule::Step* step() const { return position_.round < plan_->rounds() ? &program_->steps[position_.cursor.step] : nullptr; }
+  /// Its messages are read from memory, by peers of whom it may wait for any.
+  bool lends() const { return lent_[0] || lent_[1]; }
   /// Whom it waits for; of its last sends, all to whom they go.
   std::vector<Rank> awaited() const;
   /// Who sent a message of another call; -1: nobody.
@@ -66,6 +68,7 @@ class HostMachine {
   bool from_memory(const schedule::Step&, const transport::Fifo&) const;
   bool result_away(const schedule::Step&, const std::byte* result) const;
   void compute(const schedule::Step&);
+  bool still_there(const schedule::Step&) const;
   void send(const schedule::Step&);
 
   Rank rank_;
@@ -89,6 +92,7 @@ class HostMachine {
   schedule::Position position_;
   schedule::Blocked blocked_;
   Rank mismatched_ = -1;
+  bool taken_back_ = false;
 
   // of the step that is being tried
   Rank reader_ = -1;           // of what it overwrites

@@ -80,6 +80,7 @@ Rank Machines::awaits_only() const {
   for (const HostMachine* machine : running_) {
     if (machine->step() == nullptr) return -1;  // a completion is awaited
     const Rank peer = machine->blocked().peer;
+    if (machine->lends()) return -1;  // and what another has read may let a message be announced
     if (peer < 0 || (only >= 0 && peer != only)) return -1;
     only = peer;
   }

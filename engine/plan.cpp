@@ -35,7 +35,8 @@ Result<std::shared_ptr<const Proven>> verified(Proven proven, const transport::S
   proven.lendable = true;
   schedule::Verifier verifier(proven.schedule);
   for (const auto mode : {Mode::mapped, Mode::buffered, Mode::posted}) {
-    const uint32_t credits = mode == Mode::posted ? transport::PostedFifo::certain_credits(slots) : slots.credits;
+    // Where some messages are lent and others posted, lending's waits meet what posting leaves of the credits.
+    const uint32_t credits = mode == Mode::buffered ? slots.credits : transport::PostedFifo::certain_credits(slots);
     for (const bool in_place : {false, true}) {
       if (in_place && !proven.schedule.layout().has_in_place()) continue;
       auto proof = verifier.run({credits, proven.slices, mode, in_place, proven.shape.ordered});

@@ -2,6 +2,17 @@
 
 namespace gyre::transport {
 
+// What is still lent is taken back before its owner writes there again: a message that the peer has not looked at has not arrived then, and
+// whoever is reading it sees that it is gone when he looks once more (engine/host_machine.h).
+SlotFifo::~SlotFifo() {
+  const uint64_t credits = out_.slots().credits;
+  for (uint64_t number = completed() + 1; number <= sent_; ++number) {
+    SlotLine& line = out_.line(static_cast<uint32_t>((number - 1) % credits));
+    if (line.lent != 0) line.sequence.store(0, std::memory_order_relaxed);
+  }
+  std::atomic_thread_fence(std::memory_order_release);
+}
+
 bool SlotFifo::send_from(uint64_t plan, const std::byte* data, size_t bytes) {
   std::byte* slot = reserve(bytes);
   if (slot == nullptr) return false;

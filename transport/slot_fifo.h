@@ -60,6 +60,9 @@ class SlotFifo final : public Fifo {
  public:
   /// `failure`: where it is said that what the peer lends can't be read; null: nothing is lent.
   SlotFifo(SlotRing out, SlotRing in, std::optional<Error>* failure = nullptr) : out_(out), in_(in), failure_(failure) {}
+  ~SlotFifo() override;
+  SlotFifo(const SlotFifo&) = delete;
+  SlotFifo& operator=(const SlotFifo&) = delete;
   bool lends() const override { return failure_ != nullptr && out_.slots().bytes >= address_room; }
   bool rings(const Ringer& peer) override {
     peer_ = peer;

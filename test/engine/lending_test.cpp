@@ -1,8 +1,14 @@
 // Messages between ranks of a host that are read where they lie, in the shared heap.
 #include <fmt/format.h>
 #include <sched.h>
+#include <sys/resource.h>
+
+#include <cstring>
+#include <memory>
+#include <new>
 
 #include "engine/communicator.h"
+#include "engine/machines.h"
 #include "test/catch.h"
 #include "test/engine/heap_allocator.h"
 #include "test/engine/job_memory.h"
@@ -10,6 +16,7 @@
 #include "test/ranks.h"
 #include "test/slow_builds.h"
 #include "topo/algorithms.h"
+#include "transport/slot_fifo.h"
 
 using namespace gyre;
 using namespace gyre::engine;
@@ -89,4 +96,81 @@ TEST_CASE("a message of the shared heap is read by its receiver where it lies", 
     return wrong;
   });
   CHECK(test::first_wrong(words) == "");
+}
+
+TEST_CASE("memory of a peer that can't be read is an error of all ranks, which says why", "[transport]") {
+  const OnOneProcessor crowded;
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  const auto words =
+      test::run_ranks(2, test::all_configured({"GYRE_ALGORITHM=ring", "GYRE_TRANSPORT=shm"}), [&](Communicator& communicator) {
+        test::HeapVector<int32_t> data(1 << 20, 1);
+        int32_t one = 1;
+        const Status met = communicator.all_reduce(&one, &one, 1, DataType::int32, ReduceOp::sum);
+        if (!met) return met.error().what;
+        const rlimit none{0, before.rlim_max};
+        setrlimit(RLIMIT_NOFILE, &none);  // no file can be opened, as where too many are open
+        const Status status = communicator.all_reduce(data.data(), data.data(), data.size(), DataType::int32, ReduceOp::sum);
+        return status ? std::string("no error") : status.error().what;
+      });
+  setrlimit(RLIMIT_NOFILE, &before);
+  for (const std::string& said : words) CHECK(said.find("memory that the peer lends: ") != std::string::npos);
+}
+
+namespace {
+
+/// Two ranks of a plan in one thread, joined by a connection that lends.
+struct Pair {
+  static constexpr transport::Slots slots{8, 64 << 10};
+  struct Delete {
+    void operator()(std::byte* p) const { ::operator delete (p, std::align_val_t{transport::SlotRing::page}); }
+  };
+
+  Pair()
+      : memory(static_cast<std::byte*>(
+            ::operator new (2 * transport::SlotRing::footprint(slots), std::align_val_t{transport::SlotRing::page}))) {
+    std::memset(memory.get(), 0, 2 * transport::SlotRing::footprint(slots));
+    const transport::SlotRing there(memory.get(), slots);
+    const transport::SlotRing back(memory.get() + transport::SlotRing::footprint(slots), slots);
+    ends[0] = std::make_unique<transport::SlotFifo>(there, back, &failure);
+    ends[1] = std::make_unique<transport::SlotFifo>(back, there, &failure);
+  }
+  Machines rank(Rank rank) {
+    std::vector<std::vector<transport::Fifo*>> fifos(1, std::vector<transport::Fifo*>(2));
+    fifos[0][static_cast<size_t>(1 - rank)] = ends[rank].get();
+    return {rank, fifos, Away{}};
+  }
+
+  std::unique_ptr<std::byte, Delete> memory;
+  std::optional<Error> failure;
+  std::unique_ptr<transport::SlotFifo> ends[2];
+};
+
+}  // namespace
+
+TEST_CASE("what a rank has lent and takes back completes no call of another's") {
+  Pair pair;
+  const Call call{Collective::broadcast, 32 << 10, DataType::float64, ReduceOp::sum, 0};
+  const Plan plan = *Plan::make(*prove("tree", {call.collective, 2, 1, 0, {}}, Pair::slots), call, Pair::slots.bytes);
+  const Identity identity{1, 7, plan.hash(), &plan.text()};
+  test::HeapVector<double> sent(call.count, 1);
+  std::vector<double> received(call.count);
+  Machines root = pair.rank(0);
+  Machines other = pair.rank(1);
+  root.bind(plan, identity, {sent.data(), sent.data()});
+  other.bind(plan, identity, {nullptr, received.data()});
+  const bool is_taken_back = GENERATE(false, true);
+  CHECK_FALSE(root.move().done);
+  if (is_taken_back) {
+    pair.ends[0].reset();
+    std::fill(sent.begin(), sent.end(), 2);
+  }
+  bool done = false;
+  bool root_done = is_taken_back;
+  for (int i = 0; i < 1000 && !(done && root_done); ++i) {
+    done = done || other.move().done;
+    root_done = root_done || root.move().done;
+  }
+  CHECK(done == !is_taken_back);
+  CHECK(root_done);
 }

@@ -214,3 +214,23 @@ TEST_CASE("slot fifo: a loan that is not what it says is a failure, which is sai
     CHECK(what.starts_with("shm: memory that the peer lends: "));
   }
 }
+
+TEST_CASE("slot fifo: an end that goes takes back what it has lent, and nothing else") {
+  constexpr Slots slots{4, 4096};
+  const size_t bytes = SlotRing::footprint(slots);
+  const std::unique_ptr<std::byte, PageDelete> ring(static_cast<std::byte*>(::operator new (2 * bytes, std::align_val_t{SlotRing::page})));
+  std::memset(ring.get(), 0, 2 * bytes);
+  std::optional<Error> failure;
+  const SlotRing there(ring.get(), slots);
+  const SlotRing back(ring.get() + bytes, slots);
+  auto left = std::make_unique<SlotFifo>(there, back, &failure);
+  SlotFifo right(back, there, &failure);
+  const HeapBytes memory = heap_bytes(4096);
+  REQUIRE(test::send(*left, 1, bytes_of(100, 1)));
+  REQUIRE(left->send_from(2, memory.get(), 4096));
+  left.reset();
+  CHECK(test::is(right.front(), 1, bytes_of(100, 1)));
+  right.pop();
+  CHECK(right.front().data == nullptr);
+  CHECK_FALSE(failure);
+}

@@ -46,10 +46,10 @@ void Explanations::count(const Planned& planned, const Buffers& buffers) {
 }
 
 void Explanations::hear(const Contests& contests) {
-  for (auto& [kind, ways] : used_) {
+  for (auto& [kind, by_way] : used_) {
     const auto& [collective, size_class, buffer] = kind;
     const uint64_t straight = buffer == BufferKind::ordinary ? contests.of(collective, size_class).went_straight() : 0;
-    if (straight > 0) ways["two_shot straight, of these,"] = straight;
+    if (straight > 0) by_way["two_shot straight, of these,"] = straight;
   }
 }
 

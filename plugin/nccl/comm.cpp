@@ -189,7 +189,8 @@ bool Comm::settle(std::chrono::steady_clock::time_point until) {
 }
 
 void Comm::interrupt_made() {
-  const std::string why = fmt::format("rank {} has given up this communicator", rank);
+  const auto cause = job_error();  // others may hear of this before they see that
+  const std::string why = fmt::format("rank {} has given up this communicator{}", rank, cause ? ": " + cause->what : "");
   if (engine_ != nullptr) engine_->abort(why);
   if (on_gpu_ != nullptr) on_gpu_->abort(why);
   let_go_ = true;

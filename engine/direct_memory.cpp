@@ -12,13 +12,11 @@ uint64_t DirectMemory::segment(const void* data, size_t bytes) {
   return found != nullptr ? found->number : 0;
 }
 
-bool DirectMemory::told(uint64_t segment) const { return std::find(told_.begin(), told_.end(), segment) != told_.end(); }
-
 bool DirectMemory::tell(uint64_t a, uint64_t b, HeapNews& news) {
   const auto& heap = transport::SharedHeap::of_process();
-  news.added_count = news.gone_count = 0;
+  news.added_count = 0;
   for (const uint64_t number : {a, b}) {
-    if (number == 0 || told(number)) continue;
+    if (number == 0 || told_.has(number)) continue;
     const auto segment = heap.segment(number);
     if (!segment) continue;
     HeapNews::New& added = news.added[news.added_count++];
@@ -26,17 +24,9 @@ bool DirectMemory::tell(uint64_t a, uint64_t b, HeapNews& news) {
     added.begin = reinterpret_cast<uintptr_t>(segment->begin);
     const std::string address = heap.address(number);
     added.address[address.copy(added.address, sizeof added.address - 1)] = 0;
-    told_.push_back(number);
+    told_.add(number);
   }
-  // What was released since peers have mapped it takes memory until they hear of it.
-  if (const uint64_t now = heap.changes(); now != told_changes_) {
-    std::erase_if(told_, [&](uint64_t segment) {
-      if (news.gone_count == HeapNews::most || heap.segment(segment)) return false;
-      news.gone[news.gone_count++] = segment;
-      return true;
-    });
-    if (news.gone_count < HeapNews::most) told_changes_ = now;  // else more may be gone
-  }
+  news.gone_count = static_cast<uint32_t>(told_.gone(news.gone));
   return news.added_count != 0 || news.gone_count != 0;
 }
 

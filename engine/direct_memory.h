@@ -15,8 +15,8 @@ struct HeapNews {
   static constexpr size_t most = 8;  ///< of each in one message; the rest waits
   struct New {
     uint64_t segment;
-    uint64_t begin;    ///< its address in its owner's process
-    char address[88];  ///< of SharedMemory, ends with a zero
+    uint64_t begin;  ///< its address in its owner's process
+    char address[transport::most_address_bytes];
   };
   uint32_t added_count = 0;
   uint32_t gone_count = 0;
@@ -45,11 +45,8 @@ class DirectMemory {
     std::unique_ptr<transport::SharedMemory> memory;  // null: not used yet
   };
 
-  bool told(uint64_t segment) const;
-
   transport::HeapCache heap_;
-  uint64_t told_changes_ = 0;                     // of the heap, when what is gone was looked for
-  std::vector<uint64_t> told_;                    // segments of ours that peers know
+  transport::ToldSegments told_;
   std::vector<std::map<uint64_t, Known>> peers_;  // by segment
 };
 

@@ -45,7 +45,7 @@ void HostMachine::bind(const Plan& plan, uint64_t word, const Buffers& buffers, 
   const Extent extent = engine::extent(call, rank_, ranks);
   const bool in_place = extent.in_place(buffers);
   messages_away_ = away_.messages != Away::never && std::max(extent.input_bytes, extent.output_bytes) >= away_.calls;
-  look_for_loans(extent, buffers, plan.lendable());
+  look_for_loans(extent, buffers);
   posting_.bind(plan, *program_, word, buffers_, in_place, lends());
   if (lends()) kernels::fence_away();  // what the user's program may have written past the caches, and others will read
   // Results may be sent from where they are. What is reduced in place has just been read, and stays in the caches for longer.
@@ -53,10 +53,11 @@ void HostMachine::bind(const Plan& plan, uint64_t word, const Buffers& buffers, 
 }
 
 // Where messages are sooner read from memory than from another processor's caches, they are not read where they may lie in these.
-void HostMachine::look_for_loans(const Extent& extent, const Buffers& buffers, bool provable) {
-  const bool may = provable && posting_.can_lend() && !messages_away_;
+void HostMachine::look_for_loans(const Extent& extent, const Buffers& buffers) {
+  const bool may = posting_.can_lend() && !messages_away_;
   lent_[0] = may && extent.input_bytes >= least_lent && heap_.find(buffers.input, extent.input_bytes) != nullptr;
   lent_[1] = may && extent.output_bytes >= least_lent && heap_.find(buffers.output, extent.output_bytes) != nullptr;
+  if (lends() && !plan_->lendable()) lent_[0] = lent_[1] = false;
 }
 
 bool HostMachine::run(size_t limit) {
@@ -87,6 +88,7 @@ void HostMachine::begin(const Step& step) {
   arriving_bytes_ = elements * plan_->width(fact.arrived);
   sent_bytes_ = elements * plan_->width(fact.value);
   sources_.clear();
+  borrows_ = false;
 }
 
 bool HostMachine::arrived(Rank peer) {
@@ -100,8 +102,10 @@ bool HostMachine::arrived(Rank peer) {
 }
 
 void HostMachine::take(Rank peer) {
-  sources_.push_back({{}, fifo(peer).front().data});
-  taken_back_ = taken_back_ || sources_.back().arrived == nullptr;
+  const transport::Arrival arrival = fifo(peer).front();
+  sources_.push_back({{}, arrival.data});
+  borrows_ = borrows_ || arrival.lent;
+  taken_back_ = taken_back_ || arrival.data == nullptr;
 }
 
 // A direct connection sends what lies in user memory from there, and one that lends what lies in the heap; all else goes through a slot.
@@ -114,7 +118,7 @@ bool HostMachine::from_memory(const Step& step, const transport::Fifo& fifo) con
 
 void HostMachine::finish(const Step& step) {
   if (!taken_back_) compute(step);
-  taken_back_ = taken_back_ || !still_there(step);
+  taken_back_ = taken_back_ || (borrows_ && !still_there(step));
   if (taken_back_) [[unlikely]]
     return;
   send(step);
@@ -125,7 +129,7 @@ void HostMachine::finish(const Step& step) {
 bool HostMachine::still_there(const Step& step) const {
   const auto peers = plan_->schedule().peers(step.from);
   std::atomic_thread_fence(std::memory_order_acquire);
-  return std::all_of(peers.begin(), peers.end(), [this](Rank peer) { return !fifo(peer).lends() || fifo(peer).front().data != nullptr; });
+  return std::all_of(peers.begin(), peers.end(), [this](Rank peer) { return fifo(peer).front().data != nullptr; });
 }
 
 // Only of what is copied: sums take as long either way.

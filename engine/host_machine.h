@@ -64,7 +64,7 @@ class HostMachine {
     return buffers_[static_cast<size_t>(chunks.buffer)] + piece.first * plan_->width(chunks.buffer);
   }
   void begin(const schedule::Step&);
-  void look_for_loans(const Extent&, const Buffers&, bool provable);
+  void look_for_loans(const Extent&, const Buffers&);
   bool from_memory(const schedule::Step&, const transport::Fifo&) const;
   bool result_away(const schedule::Step&, const std::byte* result) const;
   void compute(const schedule::Step&);
@@ -86,13 +86,14 @@ class HostMachine {
   bool messages_away_ = false;
   bool results_away_ = false;
   std::byte* buffers_[3] = {};  // input (never written), output, scratch
-  bool lent_[3] = {};           // of these, what peers can read where it lies
+  bool lent_[3] = {};           // of these (never scratch), what peers can read where it lies
   transport::HeapCache heap_;
 
   schedule::Position position_;
   schedule::Blocked blocked_;
   Rank mismatched_ = -1;
   bool taken_back_ = false;
+  bool borrows_ = false;  // the step that is being tried
 
   // of the step that is being tried
   Rank reader_ = -1;           // of what it overwrites

@@ -29,22 +29,21 @@ std::string in_words(const Call& call, const Proven& proven) {
   return text;
 }
 
+// In place and not; the last proof.
+Result<schedule::Proof> verify(schedule::Verifier& verifier, const Proven& proven, schedule::Mode mode, uint32_t credits) {
+  const bool has_in_place = proven.schedule.layout().has_in_place();
+  auto proof = verifier.run({credits, proven.slices, mode, false, proven.shape.ordered});
+  if (proof && has_in_place) proof = verifier.run({credits, proven.slices, mode, true, proven.shape.ordered});
+  return proof;
+}
+
 Result<std::shared_ptr<const Proven>> verified(Proven proven, const transport::Slots& slots) {
   using schedule::Mode;
   proven.slices = schedule::slices_under_way(slots.credits);
-  proven.lendable = true;
+  proven.slots = slots;
   schedule::Verifier verifier(proven.schedule);
-  for (const auto mode : {Mode::mapped, Mode::buffered, Mode::posted}) {
-    // Where some messages are lent and others posted, lending's waits meet what posting leaves of the credits.
-    const uint32_t credits = mode == Mode::buffered ? slots.credits : transport::PostedFifo::certain_credits(slots);
-    for (const bool in_place : {false, true}) {
-      if (in_place && !proven.schedule.layout().has_in_place()) continue;
-      auto proof = verifier.run({credits, proven.slices, mode, in_place, proven.shape.ordered});
-      if (!proof && mode == Mode::mapped) proven.lendable = false;
-      if (!proof && mode != Mode::mapped) return proof.error();
-      if (proof) proven.proof = *std::move(proof);
-    }
-  }
+  GYRE_TRY(verify(verifier, proven, Mode::buffered, slots.credits));
+  proven.proof = GYRE_TRY(verify(verifier, proven, Mode::posted, transport::PostedFifo::certain_credits(slots)));
   return std::make_shared<const Proven>(std::move(proven));
 }
 
@@ -91,6 +90,16 @@ Plan::Plan(std::shared_ptr<const Proven> proven, const Call& call) : proven_(std
   // the type would be a rounding more.
   const size_t part = call.op == ReduceOp::premul_sum ? partial : element;
   widths_ = {{part, partial, element}, partial};
+}
+
+// Where some messages are lent and others posted, lending's waits meet what posting leaves of the credits.
+bool Plan::lendable() const {
+  if (!proven_->lendable) {
+    schedule::Verifier verifier(proven_->schedule);
+    const auto proof = verify(verifier, *proven_, schedule::Mode::mapped, transport::PostedFifo::certain_credits(proven_->slots));
+    proven_->lendable = static_cast<bool>(proof);
+  }
+  return *proven_->lendable;
 }
 
 size_t Plan::widest_message() const {

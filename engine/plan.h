@@ -2,6 +2,7 @@
 // chunk begins, how it is cut into slices and the slices into rounds. Made once per call and algorithm, and kept.
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,10 +24,11 @@ struct Proven {
   std::vector<schedule::RankOrder> orders;  ///< as Choice::orders
   schedule::RankPairs missing;              ///< ranks whose messages to each other go by relays
   uint32_t slices = 1;                      ///< of a chunk in flight together, for which deadlock freedom was proven
-  bool lendable = false;                    ///< also where messages are read from the sender's memory, when their receiver gets to that
+  transport::Slots slots;                   ///< that it was verified for
+  mutable std::optional<bool> lendable;     ///< Plan::lendable(), once it is known
 };
 
-/// Verifies a schedule for connections of these slots, buffered, posted and lent, in place and not. One that is not to be lent is proven.
+/// Verifies a schedule for connections of these slots, buffered and posted, in place and not.
 Result<std::shared_ptr<const Proven>> prove(schedule::Schedule, const transport::Slots&);
 /// Builds and fuses the family's schedule, for the ranks in these orders (schedule/renamed.h; none: their numbers'), with relays between
 /// those that do not reach each other (schedule/relayed.h), and verifies it.
@@ -61,7 +63,9 @@ class Plan {
   /// Elements of a rank's scratch.
   size_t scratch() const { return (schedule().scratch + schedule().chunks - 1) / schedule().chunks * call_.count; }
   size_t scratch_bytes() const { return scratch() * widths_.scratch; }
-  bool lendable() const { return proven_->lendable; }
+  /// Whether messages may also be read from the sender's memory, when their receiver gets to that. Verified when it is first asked, since
+  /// few calls lend any.
+  bool lendable() const;
   /// Bytes of the longest message, at most.
   size_t message_bytes() const { return cut_.slice_elements * widest_message() * schedule().longest_message(); }
   /// Its sums are those of the canonical tree (kernels/canonical.h).

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstring>
 
 namespace gyre::transport {
@@ -10,23 +9,13 @@ namespace gyre::transport {
 std::optional<Loan> Lender::lend(const std::byte* data, size_t bytes) {
   const SharedHeap::Segment* segment = heap_.find(data, bytes);
   if (segment == nullptr) return std::nullopt;
-  const auto& heap = SharedHeap::of_process();
   Loan loan{segment->number, static_cast<uint64_t>(data - segment->begin)};
   news_.clear();
-  if (std::find(told_.begin(), told_.end(), segment->number) == told_.end()) {
-    told_.push_back(segment->number);
-    news_ = heap.address(segment->number);
+  if (!told_.has(segment->number)) {
+    told_.add(segment->number);
+    news_ = SharedHeap::of_process().address(segment->number);
   }
-  // What was released takes memory until the peer hears of it.
-  if (const uint64_t now = heap.changes(); now != told_changes_) {
-    size_t count = 0;
-    std::erase_if(told_, [&](uint64_t number) {
-      if (count == std::size(loan.gone) || heap.segment(number)) return false;
-      loan.gone[count++] = number;
-      return true;
-    });
-    if (count < std::size(loan.gone)) told_changes_ = now;  // else more may be gone
-  }
+  told_.gone(loan.gone);
   return loan;
 }
 
@@ -34,7 +23,7 @@ Result<const std::byte*> Borrower::at(const Loan& loan, const std::byte* news, s
   for (const uint64_t number : loan.gone) segments_.erase(number);
   auto& memory = segments_[loan.segment];
   if (memory == nullptr) {
-    char address[address_room];
+    char address[most_address_bytes];
     std::memcpy(address, news, sizeof address);
     auto opened = SharedMemory::open({address, strnlen(address, sizeof address)});
     if (!opened) return Error{Code::remote, fmt::format("memory that the peer lends: {}", opened.error().what)};

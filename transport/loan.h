@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "transport/shared_heap.h"
 
@@ -18,25 +17,22 @@ struct Loan {
   uint64_t gone[3] = {};  ///< segments that were lent from and are released; 0: none
 };
 
-constexpr size_t address_room = 88;  ///< for what SharedMemory::open() takes, ends with a zero
-
 class Lender {
  public:
   /// Where these bytes lie; none: they are not in the heap.
   std::optional<Loan> lend(const std::byte* data, size_t bytes);
-  /// Where the peer opens the segment of the last loan ; empty: it has heard that.
+  /// Where the peer opens the segment of the last loan; empty: it has heard that.
   std::string_view news() const { return news_; }
 
  private:
   HeapCache heap_;
-  std::vector<uint64_t> told_;  // segments that the peer may have mapped
-  uint64_t told_changes_ = 0;   // of the heap, when what is gone was looked for
+  ToldSegments told_;
   std::string news_;
 };
 
 class Borrower {
  public:
-  /// `bytes` of a loan in this process's memory; `news`: the lender's, of address_room. Code::remote: it is not what it says.
+  /// `bytes` of a loan in this process's memory; `news`: the lender's, in most_address_bytes. Code::remote: it is not what it says.
   Result<const std::byte*> at(const Loan&, const std::byte* news, size_t bytes);
 
  private:

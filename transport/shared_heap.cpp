@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace gyre::transport {
 
 SharedHeap& SharedHeap::of_process() {
@@ -72,6 +74,23 @@ const SharedHeap::Segment* HeapCache::find(const void* data, size_t bytes) {
   latest = *found;
   next_ = (next_ + 1) % std::size(latest_);
   return &latest;
+}
+
+bool ToldSegments::has(uint64_t number) const { return std::find(told_.begin(), told_.end(), number) != told_.end(); }
+
+// What was released since peers have mapped it takes memory until they hear of it.
+size_t ToldSegments::gone(std::span<uint64_t> numbers) {
+  const auto& heap = SharedHeap::of_process();
+  const uint64_t now = heap.changes();
+  if (now == changes_) return 0;
+  size_t count = 0;
+  std::erase_if(told_, [&](uint64_t number) {
+    if (count == numbers.size() || heap.segment(number)) return false;
+    numbers[count++] = number;
+    return true;
+  });
+  if (count < numbers.size()) changes_ = now;  // else more may be gone
+  return count;
 }
 
 }  // namespace gyre::transport

@@ -7,7 +7,9 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "transport/shared_memory.h"
 
@@ -68,5 +70,20 @@ class HeapCache {
   SharedHeap::Segment latest_[4];
   size_t next_ = 0;
 };
+
+/// Segments of this process's heap that a peer, or all of some, may have mapped. Used by one thread.
+class ToldSegments {
+ public:
+  bool has(uint64_t number) const;
+  void add(uint64_t number) { told_.push_back(number); }
+  /// Writes those that were released since, as many as there is room for, and forgets them; the rest comes the next time. How many.
+  size_t gone(std::span<uint64_t> numbers);
+
+ private:
+  std::vector<uint64_t> told_;
+  uint64_t changes_ = 0;  // of the heap, when what is gone was looked for
+};
+
+constexpr size_t most_address_bytes = 88;  ///< of what SharedMemory::open() takes, with a zero at the end
 
 }  // namespace gyre::transport

@@ -63,7 +63,7 @@ class SlotFifo final : public Fifo {
   ~SlotFifo() override;
   SlotFifo(const SlotFifo&) = delete;
   SlotFifo& operator=(const SlotFifo&) = delete;
-  bool lends() const override { return failure_ != nullptr && out_.slots().bytes >= address_room; }
+  bool lends() const override { return failure_ != nullptr && out_.slots().bytes >= most_address_bytes; }
   bool rings(const Ringer& peer) override {
     peer_ = peer;
     return true;
@@ -85,7 +85,7 @@ class SlotFifo final : public Fifo {
     if (line.sequence.load(std::memory_order_acquire) != popped_ + 1) return {};
     // The peer's memory is not trusted with our bounds.
     const size_t bytes = line.bytes <= in_.slots().bytes ? line.bytes : 0;
-    if (line.lent != 0) return {borrowed(line, bytes), bytes, line.plan};
+    if (line.lent != 0) return {borrowed(line, bytes), bytes, line.plan, true};
     return {in_.data(in_slot_, bytes), bytes, line.plan};
   }
   void pop() override {

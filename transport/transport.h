@@ -37,6 +37,7 @@ struct Arrival {
   const std::byte* data = nullptr;
   size_t bytes = 0;
   uint64_t plan = 0;  ///< what the sender passed to commit() or send_from()
+  bool lent = false;  ///< it lies in the sender's memory: once its data has been read, front() must still show it
 };
 
 /// Messages of one connection, first in first out in each direction, at most `credits` under way. `plan` is a word that travels with a

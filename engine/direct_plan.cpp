@@ -132,8 +132,8 @@ size_t DirectForms::most_read_by_all(const Call& call) const {
   return std::min(transport::Board::slot_bytes, std::clamp(bytes, bounds_.read_by_all_least, bounds_.read_by_all_most));
 }
 
-// Bytes of input, up to which a copy is shown even where it could be mapped. Where it could, all meet: whoever is awaited by others and
-// awaits nobody, as a root, would wait for them.
+// Bytes that a rank shows to others, up to which that is a copy even where they could be mapped. Where they could, all meet: whoever is
+// awaited by others and awaits nobody, as a root, would wait for them.
 size_t DirectForms::staged_at_best(Collective collective) const { return rooted(collective) ? bounds_.shown_rooted : bounds_.shown; }
 
 Result<DirectPlan> DirectForms::plan(const Call& any, bool ordered, bool may_stage, bool may_map) {
@@ -149,7 +149,7 @@ Result<DirectPlan> DirectForms::plan(const Call& any, bool ordered, bool may_sta
   if (may_map && attaches(plan.call, shows)) plan.read = GYRE_TRY(form(plan.call, Kind::read));
   plan.contested = plan.read && may_stage;
   if (shows) plan.staged = GYRE_TRY(form(plan.call, Kind::staged));
-  if (may_map && (!plan.staged || plan.read || bytes > staged_at_best(plan.call.collective)))
+  if (may_map && (!plan.staged || plan.read || bytes - plan.unread_bytes > staged_at_best(plan.call.collective)))
     plan.mapped = GYRE_TRY(form(plan.call, Kind::mapped));
   if (!plan.staged && bounces && plan.call.count > 0) plan.bounced = GYRE_TRY(bounced(plan.call));
   plan.text = in_words(plan.call, plan.staged && !plan.read ? "one_shot" : "two_shot");

@@ -7,7 +7,7 @@ namespace gyre::topo {
 
 /// In bytes, but for elements and ranks. Upper ones that are 0 do not bound.
 struct DirectBounds {
-  size_t shown = 0;         ///< input of a call that copies show even where it could be mapped
+  size_t shown = 0;         ///< of its input that a rank shows to others as a copy even where they could be mapped
   size_t shown_rooted = 0;  ///< the same of a call with a root
   /// Input of an all-reduce that all ranks read though it could be bounced: so many elements, but not less and not more than these bytes.
   size_t read_by_all_elements = 0, read_by_all_least = 0, read_by_all_most = 0;

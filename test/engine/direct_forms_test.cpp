@@ -101,20 +101,31 @@ TEST_CASE("blocks are read straight where one copy is the faster way") {
   }
 }
 
-TEST_CASE("a rooted call is mapped only where its input has no room behind a line, so that its root meets nobody before") {
-  const auto maps = [](Collective collective, size_t count) {
-    return DirectForms(0, 2, test::direct_bounds(false), 0, false)
-        .plan({collective, count, DataType::float32, ReduceOp::sum, 0}, false, true, true)
-        ->mapped.has_value();
-  };
+namespace {
+
+bool maps(Collective collective, size_t count) {
+  return DirectForms(0, 2, test::direct_bounds(false), 0, false)
+      .plan({collective, count, DataType::float32, ReduceOp::sum, 0}, false, true, true)
+      ->mapped.has_value();
+}
+
+}  // namespace
+
+TEST_CASE("a rooted call is mapped only where what its root shows has no room behind a line, so that it meets nobody before") {
   for (const Collective collective : {Collective::broadcast, Collective::reduce, Collective::gather}) {
     CHECK_FALSE(maps(collective, 1024));
     CHECK(maps(collective, 1025));
   }
-  CHECK_FALSE(maps(Collective::scatter, 512));
-  CHECK(maps(Collective::scatter, 513));
-  CHECK_FALSE(maps(Collective::all_gather, 128));
-  CHECK(maps(Collective::all_gather, 129));
+  CHECK_FALSE(maps(Collective::scatter, 1024));
+  CHECK(maps(Collective::scatter, 1025));
+}
+
+TEST_CASE("a call is mapped only where a rank would show more than 1 KiB, of which its own block is none") {
+  for (const Collective collective : {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter, Collective::all_to_all}) {
+    INFO(name(collective));
+    CHECK_FALSE(maps(collective, 256));
+    CHECK(maps(collective, 257));
+  }
 }
 
 TEST_CASE("the family, the prediction and the table are of what runs on such buffers") {

@@ -41,8 +41,9 @@ class DeviceCommunicator {
 
   /// Gives `user`, a stream, a collective, which all ranks call alike: it begins after all that the stream was given before, and what the
   /// stream is given next begins after it. Returns at once, unless streams are full. Buffers as Communicator::run()'s, of the GPU; they
-  /// are the collective's until the stream has passed it. What goes wrong later is status()'s, and holds the stream: what comes behind a
-  /// collective that has not finished must not take its result for one. `hand_off`: gates only where they fit.
+  /// are the collective's until the stream has passed it. What goes wrong later is status()'s, and holds the stream, as does half of a
+  /// collective, where the stream takes no more, which is an error of the call: what comes behind a collective that has not finished must
+  /// not take its result for one. `hand_off`: gates only where they fit.
   /// A stream that is captured in a CUDA graph has the collective captured, which then runs whenever that does: as a kernel that stays.
   /// While graphs hold collectives, these and all others are run in the order in which the GPU begins them, which must be the ranks' order.
   Status enqueue(const Call&, const void* input, void* output, void* user, std::optional<HandOff> hand_off = {});

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <new>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include "kernels/mem.h"
@@ -93,6 +94,8 @@ Status DeviceQueue::give(const Call& call, const DeviceSteps& steps, const Ticke
   announced = announced && !steps.kernels.empty();  // more that wait for nothing could be announced than the door has room for
   GYRE_TRY(stream_->follow(user));
   const Status given = give_kernels(call, steps, tickets, announced);
+  // The gate may be open for the half that the stream has, which then ends; for all tickets it is opened by nobody but who lets streams go.
+  if (!given && tickets.hand_off == HandOff::gates) std::ignore = stream_->wait(&shared_->lane.gate, kernels::all_tickets);
   const Status led = stream_->lead(user);  // also behind half of them, which touch what the user may have back after it
   return given ? led : given;
 }

@@ -45,7 +45,7 @@ class DeviceQueue {
   /// Its kernels may be opened from then on, whether or not the stream has them yet.
   Tickets reserve(const DeviceSteps&, HandOff);
   /// Gives the stream its kernels, between what `user`, a stream, has been given so far and what it will be. `announced`: replays() is told
-  /// when it begins, by 0, unless it has no kernels.
+  /// when it begins, by 0, unless it has no kernels. Where the stream takes only half of them `user` is held until all are let go.
   Status give(const Call&, const DeviceSteps&, const Tickets&, void* user, bool announced);
   /// As kernels::Stream::capture_of().
   Result<uint64_t> capture_of(void* user) { return stream_->capture_of(user); }

@@ -9,8 +9,9 @@
 #include <thread>
 
 #include "kernels/mem.h"
+#include "test/becomes.h"
 #include "test/catch.h"
-#include "test/engine/gpu_over.h"
+#include "test/engine/full_gpu.h"
 #include "test/engine/graph_ranks.h"
 #include "test/text.h"
 
@@ -47,21 +48,6 @@ class LateStream final : public test::StreamOver {
   unsigned launched_ = 0;
   uint64_t* flag_ = nullptr;
   uint64_t value_ = 0;
-};
-
-/// Takes no fourth kernel.
-class FullStream final : public test::StreamOver {
- public:
-  using StreamOver::launch;
-  using StreamOver::StreamOver;
-
-  Status launch(kernels::StepKernel kernel, const kernels::StepArgs& args, unsigned blocks) override {
-    if (++launched_ == fourth) return Error{Code::cuda, "the test wants no more kernels"};
-    return StreamOver::launch(kernel, args, blocks);
-  }
-
- private:
-  unsigned launched_ = 0;
 };
 
 /// Notes how many blocks the largest kernel has.
@@ -129,24 +115,30 @@ TEST_CASE("a collective moves while it is still being given to the stream", "[de
   }
 }
 
-TEST_CASE("a collective that a stream takes half of is an error on all ranks, and an abort frees their streams", "[device]") {
-  CHECK(run_device_ranks(2, stream_settings, [&](DeviceRank& on) -> std::string {
-          test::GpuWith<FullStream> full(on.gpu.gpu());
-          test::GpuOver plain(on.gpu.gpu());
-          const auto device = test::second_communicator(on, on.rank() == 0 ? static_cast<kernels::Gpu&>(full) : plain);
-          if (!device) return device.error().what;
-          DeviceRank rank{on.host, **device, on.gpu, on.stream};
-          test::DeviceArray<int64_t> data(on, std::vector<int64_t>(8000, 1));
-          const Status given = test::sum(rank, data);
-          if (on.rank() == 1) {
-            const std::string said = test::end_of(rank, given);
-            return test::contains(said, "rank 0") ? "" : said;
-          }
-          if (given || !test::contains(given.error().what, "no more kernels")) return "it was taken";
-          const Status later = test::sum(rank, data);
-          if (later || !test::contains(later.error().what, "no more kernels")) return "a later call was taken";
-          return test::held_until_abort(rank);
-        }) == "");
+TEST_CASE("a collective that a stream takes half of is an error on all ranks, and nothing but an abort frees their streams", "[device]") {
+  for (const test::Refuses when : {test::Refuses::at_once, test::Refuses::when_done}) {
+    INFO((when == test::Refuses::at_once ? "a half that waits for the other rank" : "a half that is done"));
+    std::atomic<bool> refused = false;
+    CHECK(run_device_ranks(2, stream_settings, [&](DeviceRank& on) -> std::string {
+            test::FullGpu full(on.gpu.gpu(), fourth - 1, when);
+            const auto device = test::second_communicator(on, on.rank() == 0 ? full : on.gpu.gpu());
+            if (!device) return device.error().what;
+            DeviceRank rank{on.host, **device, on.gpu, on.stream};
+            test::DeviceArray<int64_t> data(on, std::vector<int64_t>(8000, 1));
+            const bool waits = on.rank() == 1 && when == test::Refuses::at_once;
+            if (waits && !test::becomes([&] { return refused.load(); })) return "nothing is refused";
+            const Status given = test::sum(rank, data);
+            if (on.rank() == 1) {
+              const std::string said = test::end_of(rank, given);
+              return test::contains(said, "rank 0") ? "" : said;
+            }
+            refused = true;
+            if (given || !test::contains(given.error().what, "no more kernels")) return given ? "it was taken" : given.error().what;
+            const Status later = test::sum(rank, data);
+            if (later || !test::contains(later.error().what, "no more kernels")) return "a later call was taken";
+            return test::held_until_abort(rank);
+          }) == "");
+  }
 }
 
 TEST_CASE("steps have no more blocks than what messages go by keeps busy", "[device]") {

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <exception>
 #include <new>
+#include <tuple>
 #include <utility>
 
 #include "base/log.h"
@@ -129,6 +130,8 @@ Status DeviceTransfers::begin(Communicator& by, std::span<const Transfer> transf
   const uint64_t ticket = GYRE_TRY(announce(by, std::move(on_host)));
   GYRE_TRY(stream_->follow(user));
   const Status given = give_work(out, in, ticket);
+  // It may be carried all the same, which opens the gate: not as far as who lets streams go.
+  if (!given) std::ignore = stream_->wait(&flags().gate, kernels::all_tickets);
   const Status led = stream_->lead(user);  // also behind half of it
   return given ? led : given;
 }
@@ -142,12 +145,11 @@ Result<uint64_t> DeviceTransfers::announce(Communicator& by, std::vector<Transfe
 }
 
 Status DeviceTransfers::give_work(const std::vector<Copy>& out, const std::vector<Copy>& in, uint64_t ticket) {
-  auto& flags = *reinterpret_cast<Flags*>(flags_memory_.get());
   GYRE_TRY(copy(out));
-  GYRE_TRY(stream_->raise(&flags.ready, ticket));
-  GYRE_TRY(stream_->wait(&flags.gate, ticket));
+  GYRE_TRY(stream_->raise(&flags().ready, ticket));
+  GYRE_TRY(stream_->wait(&flags().gate, ticket));
   GYRE_TRY(copy(in));
-  return stream_->raise(&flags.ended, ticket);
+  return stream_->raise(&flags().ended, ticket);
 }
 
 Status DeviceTransfers::copy(const std::vector<Copy>& copies) {

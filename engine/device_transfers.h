@@ -41,7 +41,8 @@ class DeviceTransfers {
   bool make_room(std::span<const Transfer>);
   /// Gives `user`, a stream, a group that has nothing wrong by itself, once there is room; returns at once, unless streams are full. Groups
   /// are carried in the order in which they are given, by a communicator that outlives this and is nobody else's until carried(). What goes
-  /// wrong later holds `user`, and the streams of all that comes later, until let_go().
+  /// wrong later holds `user`, and the streams of all that comes later, until let_go(), as does half of a group, where the stream takes no
+  /// more, which is an error.
   Status give(Communicator& by, std::span<const Transfer>, void* user);
 
   // From any thread.
@@ -76,6 +77,7 @@ class DeviceTransfers {
   Status take_bounce(size_t bytes);
   Status begin(Communicator&, std::span<const Transfer>, void* user);
   Result<uint64_t> announce(Communicator&, std::vector<Transfer>);
+  Flags& flags() const { return *reinterpret_cast<Flags*>(flags_memory_.get()); }
   Status give_work(const std::vector<Copy>& out, const std::vector<Copy>& in, uint64_t ticket);
   Status copy(const std::vector<Copy>&);
   void serve();

@@ -3,10 +3,13 @@
 #include "engine/device_transfers.h"
 
 #include <future>
+#include <tuple>
 
 #include "test/becomes.h"
 #include "test/catch.h"
 #include "test/engine/device_ranks.h"
+#include "test/engine/full_gpu.h"
+#include "test/text.h"
 
 using namespace gyre;
 using namespace gyre::engine;
@@ -67,6 +70,31 @@ TEST_CASE("a communicator is its carrier's until it has received, also where the
           if (free) return "the communicator is said to be free while it receives";
           return test::becomes([&] { return transfers.carried() && transfers.idle(); }) ? "" : "it never ends";
         }) == "");
+}
+
+TEST_CASE("a stream that takes half of a group is held until it is let go, also where all has come", "[device]") {
+  for (const test::Refuses when : {test::Refuses::at_once, test::Refuses::when_done}) {
+    INFO((when == test::Refuses::at_once ? "a half that waits" : "a half that is done"));
+    CHECK(test::run_device_ranks(2, {"GYRE_TRANSPORT=loopback"}, [&](DeviceRank& on) -> std::string {
+            int word = 7;
+            if (on.rank() == 1) {
+              const Transfer send{Transfer::Kind::send, 0, &word, 1, DataType::int32};
+              std::ignore = on.host.exchange({&send, 1});  // it may hear of the other's error
+              return {};
+            }
+            test::DeviceArray<int> data(on, {0});
+            test::FullGpu full(on.gpu.gpu(), 0, when);
+            DeviceTransfers transfers(full);
+            const Transfer from{receive, 1, data.data(), 1, DataType::int32};
+            if (!transfers.make_room({&from, 1})) return "there is no room";
+            const Status given = transfers.give(on.host, {&from, 1}, on.stream.handle());
+            if (given || !test::contains(given.error().what, "no more kernels")) return given ? "it was taken" : given.error().what;
+            const bool held = !on.stream.done_within(50ms);
+            transfers.let_go();
+            if (!on.stream.done()) return "the stream was not let go";
+            return held ? "" : "the stream was not held";
+          }) == "");
+  }
 }
 
 TEST_CASE("what is received is there, and the communicator free, once the stream has passed it", "[device]") {

@@ -191,13 +191,16 @@ TEST_CASE("more collectives than a stream holds are given without waiting for an
 TEST_CASE("a wait for this rank's own stream is no wait for others, however long", "[device]") {
   auto limited = settings_of_errors;
   limited.emplace_back("GYRE_DEADLINE=1");
-  limited.emplace_back("GYRE_ALGORITHM=ring");                   // in which every rank begins with a kernel of its own
-  const auto until = std::chrono::steady_clock::now() + 1500ms;  // for both: CUDA runs what it calls on the host one after another
+  limited.emplace_back("GYRE_ALGORITHM=ring");  // in which every rank begins with a kernel of its own
+  std::atomic<int> called = 0;
+  std::promise<std::chrono::steady_clock::time_point> chosen;
+  const auto until = chosen.get_future().share();  // for both: CUDA runs what it calls on the host one after another
   CHECK(run_device_ranks(2, limited, [&](DeviceRank& on) -> std::string {
           test::DeviceArray<float> data(on, std::vector<float>(100, 1));
-          on.stream.add([until] { std::this_thread::sleep_until(until); });
-          if (Status status = on.device.enqueue(sum_of(100), data.data(), data.data(), on.stream.handle()); !status)
-            return status.error().what;
+          on.stream.add([until] { std::this_thread::sleep_until(until.get()); });
+          const Status given = on.device.enqueue(sum_of(100), data.data(), data.data(), on.stream.handle());
+          if (++called == on.size()) chosen.set_value(std::chrono::steady_clock::now() + 1500ms);
+          if (!given) return given.error().what;
           if (Status status = on.device.finish(); !status) return status.error().what;
           return data.all(2) ? "" : "a wrong sum";
         }) == "");

@@ -3,9 +3,11 @@
 #include <chrono>
 #include <thread>
 
+#include "test/becomes.h"
 #include "test/catch.h"
 #include "test/engine/graph_ranks.h"
 #include "test/simt/executor.h"
+#include "test/text.h"
 
 using namespace gyre;
 using namespace std::chrono_literals;
@@ -21,6 +23,7 @@ TEST_CASE("a graph launched after its communicator has ended fails, and hangs no
           if (!graph) return graph.error().what;
           (*graph)->launch(on.stream);
           if (!data.all(2)) return "a wrong sum";
+          if (Status met = on.host.bootstrap().barrier(); !met) return met.error().what;  // its stream has passed, too
           ending->reset();
           (*graph)->launch(on.stream);
           if (!on.stream.done_within(1s)) return "the stream does not end";
@@ -41,14 +44,12 @@ TEST_CASE("a communicator that ends while a graph of its runs fails it, and hang
           if (!on.stream.done()) return "nothing was copied";
           auto graph = test::capture(on.stream, [&] { return test::sum(rank, data); });
           if (!graph) return graph.error().what;
-          if (on.rank() == 1) {
-            while (!ended) std::this_thread::yield();
-            return "";
-          }
+          if (on.rank() == 1) return test::becomes([&] { return ended.load(); }) ? "" : "rank 0 does not end";
           (*graph)->launch(on.stream);
-          while (rank.device.idle()) std::this_thread::yield();  // until it is assigned something
+          const bool assigned = test::becomes([&] { return !rank.device.idle(); });
           ending->reset();
           ended = true;
+          if (!assigned) return "the graph is assigned nothing";
           return on.stream.done_within(1s) ? "" : "the stream does not end";
         }) == "");
   CHECK(simt::failed_kernels() > before);
@@ -65,10 +66,11 @@ TEST_CASE("a graph launched after its communicator has finished fails also where
           auto graph = test::capture(on.stream, [&] { return test::sum(rank, data); });
           if (!graph) return graph.error().what;
           const Status ended = rank.device.finish();
-          for (++finished; finished < 2;) std::this_thread::yield();
+          ++finished;
           if (!ended) return ended.error().what;
+          if (!test::becomes([&] { return finished == 2; })) return "the other does not finish";
           if (on.rank() == 1) return rank.device.abort("gone"), "";
-          while (rank.device.status()) std::this_thread::sleep_for(1ms);
+          if (const std::string said = test::error_of(rank); !test::contains(said, "gone")) return said;
           ending->reset();
           (*graph)->launch(on.stream);
           return on.stream.done_within(1s) ? "" : "the stream does not end";

@@ -37,11 +37,12 @@ Rank root_of(const Placed& placed, const Call& call) { return rooted(call.collec
 topo::Shape shape_of(const Circumstances& c, const Placed& placed, const Call& call, const topo::Family& family) {
   topo::Shape shape{call.collective, c.ranks, 1, root_of(placed, call), {}, must_be_ordered(c, call)};
   shape.channels = static_cast<uint32_t>(std::max<size_t>(1, c.channels / family.channels));
-  const bool lines = family.grid == topo::GridUse::lines;
-  if (!lines && family.grid != topo::GridUse::nodes) return shape;
+  if (family.grid == topo::GridUse::none) return shape;
   shape.grid = c.grid;
   // One host has no order to offer, and a family may do better by itself.
-  if (shape.grid.empty() && (!lines || (placed.hosts.size() == 2 && placed.hosts[1] > 1))) shape.grid = placed.hosts;
+  const bool several = placed.hosts.size() == 2 && placed.hosts[1] > 1;
+  const bool by_hosts = family.grid == topo::GridUse::nodes || (family.grid == topo::GridUse::lines && several);
+  if (shape.grid.empty() && by_hosts) shape.grid = placed.hosts;
   return shape;
 }
 

@@ -119,6 +119,17 @@ TEST_CASE("GYRE_GRID is extents whose product is the number of ranks") {
   }
 }
 
+TEST_CASE("a given grid is also that of who else goes along the factors of the number of ranks") {
+  topo::Profiles profiles;
+  const auto grid = [&](const std::vector<std::string>& settings) {
+    const auto c = circumstances(configured(settings), on(std::vector<std::string>(6, "a")));
+    return choose(*c, {Collective::all_reduce, 1000, DataType::float32, ReduceOp::sum, 0}, profiles)->shape.grid;
+  };
+  CHECK(grid({"GYRE_ALGORITHM=halving_doubling", "GYRE_GRID=2x3"}) == std::vector{2, 3});
+  CHECK(grid({"GYRE_ALGORITHM=halving_doubling"}).empty());
+  CHECK(grid({"GYRE_ALGORITHM=ring", "GYRE_GRID=2x3"}).empty());
+}
+
 TEST_CASE("every collective has a schedule, whatever its size, and the one that was named where that has it") {
   topo::Profiles profiles;
   for (const Collective collective : all_collectives()) {

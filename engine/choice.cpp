@@ -170,14 +170,16 @@ topo::Query query(const Circumstances& c, const Call& call, bool plays) {
   out.block_bytes = static_cast<double>(call.count * size_of(call.type));
   out.ranks = c.ranks;
   const Placed placed = placed_for(c, call);
+  const bool alike = placed.hosts.size() == 2;
   for (const auto& [a, b] : c.missing) out.overrides.push_back({placed.position(a), placed.position(b), 1, true});
   out.root = root_of(placed, call);
   // Hosts of different sizes: as if every rank had a host of its own, which no message is cheaper than.
-  out.placement.per_node = placed.hosts.size() == 2 ? (placed.hosts[1] > 1 ? placed.hosts[0] : 0) : 1;
+  out.placement.per_node = alike ? (placed.hosts[1] > 1 ? placed.hosts[0] : 0) : 1;
   out.channels = static_cast<uint32_t>(c.channels == 0 ? channels_unasked : c.channels);
   // One thread drives all channels, so that more of them are no faster by themselves.
   out.shape_channels = static_cast<uint32_t>(std::max<size_t>(1, c.channels));
   out.costs = c.costs;
+  if (!alike) out.costs.measured.clear();  // they are of hosts that are
   out.slots = c.slots;
   out.cutting = c.cutting;
   out.plays = plays;

@@ -130,6 +130,16 @@ TEST_CASE("a given grid is also that of who else goes along the factors of the n
   CHECK(grid({"GYRE_ALGORITHM=ring", "GYRE_GRID=2x3"}).empty());
 }
 
+TEST_CASE("times that were measured are of hosts with equally many ranks") {
+  const auto known = [](const std::vector<std::string>& hosts) {
+    auto c = *circumstances(configured({}), on(hosts));
+    c.costs.measured = {{Collective::all_reduce, 3, 1, {8}, {{"ring", {}, {1}}}}};
+    return query(c, {Collective::all_reduce, 8, DataType::uint8, ReduceOp::sum, 0}).costs.measured.size();
+  };
+  CHECK(known({"a", "b", "c"}) == 1);
+  CHECK(known({"a", "a", "b"}) == 0);  // priced as if each had a host of its own
+}
+
 TEST_CASE("every collective has a schedule, whatever its size, and the one that was named where that has it") {
   topo::Profiles profiles;
   for (const Collective collective : all_collectives()) {

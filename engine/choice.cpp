@@ -128,7 +128,7 @@ Result<Circumstances> circumstances(const Config& config, const std::vector<Fact
   c.costs = GYRE_TRY(topo::costs_here(constants, text.file, machine(config, facts)));
   const HostLoad load = most_crowded(facts);
   if (hosts_by_verbs(config, facts))
-    c.costs.link[topo::between] = GYRE_TRY(topo::costs_here(constants, text.file, host_machine("verbs", load))).link[topo::inside];
+    c.costs.link[topo::between] = GYRE_TRY(topo::costs_here(constants, text.file, host_machine("verbs", load))).link[topo::between];
   c.costs.processors_per_node = load.crowded ? load.processors : 0;
   c.slots = !all_over_tcp(config, facts);
   const auto credits = static_cast<uint32_t>(*config.slots);

@@ -37,7 +37,7 @@ Result<Circumstances> circumstances(const Config&, const std::vector<Facts>&, co
 Result<Circumstances> circumstances(const Config&, const std::vector<Facts>&);
 /// The machine of the constants that ranks so joined run on: "host", or "host_ucx", "host_verbs" or "host_tcp" where that joins also the
 /// ranks of a host; with "_crowded" where a host has more ranks than processors. Where `auto` joins hosts by verbs, these links are
-/// "host_verbs"'s.
+/// those between hosts of "host_verbs".
 std::string machine(const Config&, const std::vector<Facts>&);
 
 /// What collectives on memory of GPUs cost. `gpus`: the machine "gpu" of the constants, where ranks of a host reach each other's, or

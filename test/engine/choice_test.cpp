@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "test/catch.h"
 #include "test/folder.h"
@@ -269,12 +270,18 @@ TEST_CASE("what goes between hosts has the price of verbs where that joins them,
     return a.alpha == b.alpha && a.beta == b.beta && a.overhead == b.overhead;
   };
   const topo::Costs host = *constants.machine("host"), verbs = *constants.machine("host_verbs");
-  CHECK(same(joined().link[topo::between], verbs.link[topo::inside]));
+  CHECK(same(joined().link[topo::between], verbs.link[topo::between]));
   CHECK(same(joined().link[topo::inside], host.link[topo::inside]));
   CHECK(joined().direct);
-  CHECK_FALSE(same(verbs.link[topo::inside], host.link[topo::between]));
+  CHECK_FALSE(same(verbs.link[topo::between], host.link[topo::between]));
   for (Facts& each : facts) each.processors = {1};
-  CHECK(same(joined().link[topo::between], constants.machine("host_verbs_crowded")->link[topo::inside]));
+  CHECK(same(joined().link[topo::between], constants.machine("host_verbs_crowded")->link[topo::between]));
+  auto other = nlohmann::json::parse(*topo::constants_text(""));
+  other["machines"]["host_verbs_crowded"]["network"] = "nvlink_like";  // others than inside a host
+  const test::Folder folder;
+  std::ofstream(folder / "constants.json") << other;
+  CHECK(circumstances(configured({"GYRE_CONSTANTS=" + (folder / "constants.json")}), facts)->costs.link[topo::between].name ==
+        "nvlink_like");
   facts[3].backends = {"shm", "tcp"};
   CHECK(same(joined().link[topo::between], constants.machine("host_crowded")->link[topo::between]));
 }

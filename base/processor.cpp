@@ -47,4 +47,8 @@ std::vector<std::string> models_of_host(const std::filesystem::path& root) {
   return models;
 }
 
+bool is_of_model(std::string_view name, std::string_view model) {
+  return name.starts_with(model) && (name.size() == model.size() || name.substr(model.size()).starts_with(" MIG "));
+}
+
 }  // namespace gyre

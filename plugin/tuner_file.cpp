@@ -19,7 +19,7 @@ constexpr uint64_t unreadable = 1;
 
 void warn_of_foreign(const std::string& said, std::set<std::string> machines) {
   const std::vector<std::string> here = models_of_host();
-  for (const std::string& model : here) machines.erase(model);
+  for (const std::string& model : here) std::erase_if(machines, [&](const std::string& name) { return is_of_model(name, model); });
   if (machines.empty()) return;
   log::warn("{}: has choices that were measured on {}, and this machine has {}; they are taken, since all ranks must choose alike", said,
             fmt::join(machines, ", "), here.front());

@@ -6,6 +6,17 @@
 using namespace gyre;
 using gyre::test::Folder;
 
+TEST_CASE("an instance of a GPU is of the GPU's model, and a model that begins alike is another") {
+  const std::string gpu = "NVIDIA Abacus 80GB";
+  CHECK(is_of_model(gpu, gpu));
+  CHECK(is_of_model(gpu + " MIG 1g.10gb", gpu));
+  CHECK(is_of_model(gpu + " MIG 1c.2g.20gb+me", gpu));
+  CHECK_FALSE(is_of_model(gpu + " HBM3", gpu));
+  CHECK_FALSE(is_of_model(gpu + "MIG 1g.10gb", gpu));
+  CHECK_FALSE(is_of_model(gpu, gpu + " MIG 1g.10gb"));
+  CHECK_FALSE(is_of_model("NVIDIA Loom MIG 1g.10gb", gpu));
+}
+
 TEST_CASE("a host goes by the models of its GPUs, each once, and then by its processors'") {
   const Folder root;
   const std::string processors = processors_of_host().model;

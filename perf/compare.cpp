@@ -15,7 +15,7 @@ using nlohmann::json;
 // What makes two points the same call. Which algorithm a sweep took is part of the answer, of samples it is part of the question.
 using Call = std::tuple<const Benchmark*, int, std::string, std::string, std::string, int, size_t, bool, std::string>;
 Call call_of(const Point& p, bool samples) {
-  return {p.benchmark, p.ranks,    samples ? p.transport : "",       p.type, p.redop, p.root,
+  return {p.benchmark, p.ranks,    samples ? p.joined_by() : "",     p.type, p.redop, p.root,
           p.bytes,     p.in_place, samples ? p.algorithm_text() : ""};
 }
 

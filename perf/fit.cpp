@@ -6,7 +6,6 @@
 #include <cmath>
 #include <map>
 #include <random>
-#include <tuple>
 
 #include "perf/search.h"
 #include "schedule/fuse.h"
@@ -27,21 +26,24 @@ constexpr int starts = 40;
 constexpr double least_number = 1e-13;  // seconds: a factor makes nothing of 0
 
 topo::Shape shape_of(const Sample& s) { return {s.collective, s.ranks, 1, 0, s.grid}; }
+topo::Placement placement_of(const Sample& s) { return {s.nodes > 1 ? s.ranks_per_node() : 0}; }
 
 topo::Costs with_processors(topo::Costs costs, const Sample& s) {
-  costs.processors_per_node = s.processors < s.ranks ? s.processors : 0;
+  costs.processors_per_node = s.crowded() ? s.processors : 0;
   return costs;
 }
 
-// The constants that are looked for, as numbers and back.
-std::vector<double> numbers(const topo::Costs& c) {
-  const auto& link = c.link[topo::inside];
-  return {link.alpha, link.beta, link.overhead, c.rank.gamma, c.rank.copy, c.rank.step};
+// The constants that are looked for, as numbers and back: of a kind of link, and with that inside a node the rank's.
+std::vector<double> numbers(const topo::Costs& c, size_t kind) {
+  const auto& link = c.link[kind];
+  std::vector<double> out{link.alpha, link.beta, link.overhead};
+  if (kind == topo::inside) out.insert(out.end(), {c.rank.gamma, c.rank.copy, c.rank.step});
+  return out;
 }
-topo::Costs costs(topo::Costs c, const std::vector<double>& n) {
-  auto& link = c.link[topo::inside];
+topo::Costs costs(topo::Costs c, size_t kind, const std::vector<double>& n) {
+  auto& link = c.link[kind];
   link.alpha = n[0], link.beta = n[1], link.overhead = n[2];
-  c.rank = {n[3], n[4], n[5]};
+  if (kind == topo::inside) c.rank = {n[3], n[4], n[5]};
   return c;
 }
 
@@ -51,10 +53,10 @@ struct Size {
   double best_us = 0;
 };
 std::vector<Size> by_size(std::span<const Sample> samples) {
-  std::map<std::tuple<Collective, int, std::string, size_t>, Size> sizes;
+  std::map<decltype(samples[0].call()), Size> sizes;
   for (size_t i = 0; i < samples.size(); ++i) {
     const Sample& s = samples[i];
-    Size& size = sizes[{s.collective, s.ranks, s.transport, s.bytes}];
+    Size& size = sizes[s.call()];
     size.best_us = size.samples.empty() ? s.median_us() : std::min(size.best_us, s.median_us());
     size.samples.push_back(i);
   }
@@ -65,16 +67,25 @@ std::vector<Size> by_size(std::span<const Sample> samples) {
 }
 
 Result<topo::Price> price_of(const Sample& s, const topo::Costs& costs, topo::Profiles& profiles) {
-  const Result<topo::Profile>& profile = profiles.of(s.family, shape_of(s), {});
+  const Result<topo::Profile>& profile = profiles.of(s.family, shape_of(s), placement_of(s));
   if (!profile) return profile.error();
   return topo::price(*profile, with_processors(costs, s), static_cast<double>(s.block_bytes()), usual(s));
 }
 
+std::string host_machine_of(std::string_view transport, bool crowded) {
+  return fmt::format("host{}{}{}", transport == "shm" ? "" : "_", transport == "shm" ? "" : transport, crowded ? "_crowded" : "");
+}
+
 }  // namespace
 
-std::string machine_of(const Sample& s) {
-  return fmt::format("host{}{}{}", s.transport == "shm" ? "" : "_", s.transport == "shm" ? "" : s.transport,
-                     s.processors < s.ranks ? "_crowded" : "");
+std::string machine_of(const Sample& s) { return host_machine_of(s.transport, s.crowded()); }
+
+std::string network_machine_of(const Sample& s) { return s.network == "verbs" ? host_machine_of("verbs", s.crowded()) : machine_of(s); }
+
+Result<topo::Costs> costs_of(const Sample& s, const topo::Constants& constants) {
+  topo::Costs costs = GYRE_TRY(constants.machine(machine_of(s)));
+  costs.link[topo::between] = GYRE_TRY(constants.machine(network_machine_of(s))).link[topo::between];
+  return costs;
 }
 
 topo::Query query_of(const Sample& s, const topo::Costs& costs) {
@@ -82,6 +93,7 @@ topo::Query query_of(const Sample& s, const topo::Costs& costs) {
   query.collective = s.collective;
   query.block_bytes = static_cast<double>(s.block_bytes());
   query.ranks = s.ranks;
+  query.placement = placement_of(s);
   query.channels = 2;
   query.shape_channels = 1;  // as the engine has it, and as samples are taken
   query.costs = with_processors(costs, s);
@@ -96,7 +108,8 @@ Result<double> priced_us(const Sample& s, const topo::Costs& costs, topo::Profil
 
 Result<double> simulated_us(const Sample& s, const topo::Costs& costs) {
   const schedule::Schedule schedule = schedule::fuse(GYRE_TRY(topo::make(s.family, shape_of(s))));
-  topo::Graph graph = topo::uniform(s.ranks, costs.link[topo::inside], costs.rank);
+  topo::Graph graph = topo::clusters(s.nodes, s.ranks_per_node(), costs.link[topo::inside], costs.link[topo::between], costs.rank);
+  graph.nics_per_node = costs.nics_per_node;
   graph.processors_per_node = with_processors(costs, s).processors_per_node;
   const schedule::Network network = GYRE_TRY(topo::network(graph));
   const size_t elements = (s.block_bytes() / sizeof(float) + schedule.chunks - 1) / schedule.chunks;
@@ -121,8 +134,9 @@ Result<topo::Costs> fit(std::span<const Sample> samples, const topo::Costs& star
   std::vector<double> measured;
   for (const Sample& s : samples) measured.push_back(s.median_us());
   const std::vector<Size> sizes = by_size(samples);
+  const size_t kind = !samples.empty() && samples.front().nodes > 1 ? topo::between : topo::inside;
   const auto error = [&](const std::vector<double>& at) {
-    const topo::Costs tried = costs(start, at);
+    const topo::Costs tried = costs(start, kind, at);
     double sum = 0;
     for (const Size& size : sizes) {
       double least = 0;
@@ -143,14 +157,14 @@ Result<topo::Costs> fit(std::span<const Sample> samples, const topo::Costs& star
   };
   // Many valleys: it is begun from many places around the start, the same ones every time.
   std::mt19937_64 random(1);
-  std::vector<double> best = search_least(numbers(start), error);
+  std::vector<double> best = search_least(numbers(start, kind), error);
   for (int i = 0; i < starts; ++i) {
-    std::vector<double> at = numbers(start);
+    std::vector<double> at = numbers(start, kind);
     for (double& number : at) number = std::max(number, least_number) * std::exp2(static_cast<double>(random() % 13) - 6);
     at = search_least(at, error);
     if (error(at) < error(best)) best = at;
   }
-  return costs(start, best);
+  return costs(start, kind, best);
 }
 
 }  // namespace gyre::perf

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "base/file.h"
 #include "base/processor.h"
@@ -21,32 +22,50 @@ using nlohmann::ordered_json;
 // Three digits say all that is known; what is next to nothing is nothing.
 double rounded(double value) { return value < 1e-6 ? 0 : std::stod(fmt::format("{:.3g}", value)); }
 
-// Puts a machine's own link and rank into the file.
-void put(ordered_json& file, const std::string& machine, const topo::Costs& costs, const ordered_json& origin) {
-  const auto& link = costs.link[topo::inside];
-  file["links"][machine] = {{"alpha_us", rounded(link.alpha * 1e6)},
-                            {"beta_ns_per_byte", rounded(link.beta * 1e9)},
-                            {"overhead_us", rounded(link.overhead * 1e6)},
-                            {"by_processor", link.by_processor},
-                            {"origin", origin}};
-  file["ranks"][machine] = {{"gamma_ns_per_byte", rounded(costs.rank.gamma * 1e9)},
-                            {"copy_ns_per_byte", rounded(costs.rank.copy * 1e9)},
-                            {"step_us", rounded(costs.rank.step * 1e6)},
-                            {"origin", origin}};
-  file["machines"][machine]["local"] = machine;
-  file["machines"][machine]["rank"] = machine;
+// Samples for which the same constants are looked for. Those inside a node come first, since what they give holds between nodes, too.
+struct Fitted {
+  bool several_nodes = false;
+  std::string machine;  // of what is put into the file
+
+  explicit Fitted(const Sample& s) : several_nodes(s.nodes > 1), machine(several_nodes ? network_machine_of(s) : machine_of(s)) {}
+  auto operator<=>(const Fitted&) const = default;
+  std::string link() const { return several_nodes ? machine + "_between" : machine; }
+};
+
+ordered_json link_entry(const schedule::LinkClass& link, const ordered_json& origin) {
+  return {{"alpha_us", rounded(link.alpha * 1e6)},
+          {"beta_ns_per_byte", rounded(link.beta * 1e9)},
+          {"overhead_us", rounded(link.overhead * 1e6)},
+          {"by_processor", link.by_processor},
+          {"origin", origin}};
 }
 
-/// The middle of each time, by collective, number of ranks and algorithm, at those sizes that all of its algorithms have.
+// Puts a machine's own link between nodes into the file, or its link inside one and its rank.
+void put(ordered_json& file, const Fitted& fitted, const topo::Costs& costs, const ordered_json& origin) {
+  ordered_json& machine = file["machines"][fitted.machine];
+  file["links"][fitted.link()] = link_entry(costs.link[fitted.several_nodes ? topo::between : topo::inside], origin);
+  if (fitted.several_nodes || machine["network"] == machine["local"]) machine["network"] = fitted.link();  // a link may be both
+  if (fitted.several_nodes) return;
+  file["ranks"][fitted.machine] = {{"gamma_ns_per_byte", rounded(costs.rank.gamma * 1e9)},
+                                   {"copy_ns_per_byte", rounded(costs.rank.copy * 1e9)},
+                                   {"step_us", rounded(costs.rank.step * 1e6)},
+                                   {"origin", origin}};
+  machine["local"] = fitted.machine;
+  machine["rank"] = fitted.machine;
+}
+
+/// The middle of each time, by collective, number of ranks and of nodes, and algorithm, at those sizes that all of its algorithms have.
 ordered_json measured(const std::vector<Sample>& samples) {
-  std::map<std::pair<Collective, int>, std::map<size_t, std::map<std::pair<std::string, std::vector<int>>, double>>> times;
-  for (const Sample& s : samples) times[{s.collective, s.ranks}][s.block_bytes()][{s.family, s.grid}] = s.median_us();
+  std::map<std::tuple<Collective, int, int>, std::map<size_t, std::map<std::pair<std::string, std::vector<int>>, double>>> times;
+  for (const Sample& s : samples) times[{s.collective, s.ranks, s.nodes}][s.block_bytes()][{s.family, s.grid}] = s.median_us();
   ordered_json all = ordered_json::array();
   for (auto& [call, sizes] : times) {
     size_t most = 0;
     for (const auto& [bytes, algorithms] : sizes) most = std::max(most, algorithms.size());
     std::erase_if(sizes, [&](const auto& size) { return size.second.size() < most; });
-    ordered_json of{{"collective", name(call.first)}, {"ranks", call.second}};
+    const auto& [collective, ranks, nodes] = call;
+    ordered_json of{{"collective", name(collective)}, {"ranks", ranks}};
+    if (nodes > 1) of["per_node"] = ranks / nodes;
     for (const auto& [bytes, algorithms] : sizes) of["bytes"].push_back(bytes);
     for (const auto& [algorithm, ignored] : sizes.begin()->second) {
       ordered_json us;
@@ -77,25 +96,27 @@ Result<Errors> errors(const std::vector<Sample>& samples, const topo::Costs& cos
 Status run(const FitCommand& command) {
   GYRE_TRY(read_profile(command.file));  // a part of it is kept
   const auto samples = GYRE_TRY(read_samples(command.samples));
-  const topo::Constants known = GYRE_TRY(topo::default_constants());
+  topo::Constants known = GYRE_TRY(topo::default_constants());
   ordered_json file = ordered_json::parse(GYRE_TRY(topo::constants_text("")));
+  std::map<Fitted, std::vector<Sample>> all;
   std::map<std::string, std::vector<Sample>> machines;
-  for (const Sample& s : samples) machines[machine_of(s)].push_back(s);
-  fmt::print("{:<18} {:>8} {:>13} {:>16}\n", "machine", "samples", "price's error", "simulator's error");
-  for (const auto& [machine, its] : machines) {
-    const topo::Costs start = GYRE_TRY(known.machine(machine));
+  for (const Sample& s : samples) all[Fitted(s)].push_back(s), machines[machine_of(s)].push_back(s);
+  fmt::print("{:<25} {:>8} {:>13} {:>16}\n", "machine", "samples", "price's error", "simulator's error");
+  for (const auto& [fitted, its] : all) {
+    const topo::Costs start = GYRE_TRY(costs_of(its.front(), known));
     const topo::Costs costs = GYRE_TRY(fit(its, start));
     const Errors e = GYRE_TRY(errors(its, costs));
-    fmt::print("{:<18} {:>8} {:>12.1f}% {:>15.1f}%\n", machine, its.size(), 100 * e.priced, 100 * e.simulated);
+    fmt::print("{:<25} {:>8} {:>12.1f}% {:>15.1f}%\n", fitted.link(), its.size(), 100 * e.priced, 100 * e.simulated);
     const ordered_json origin{{"machine", processors_of_host().model},
                               {"date", date_now()},
                               {"command", command.command_line},
                               {"note", fmt::format("fitted to {} samples; median error of the price {:.1f} %, of the simulator {:.1f} %",
                                                    its.size(), 100 * e.priced, 100 * e.simulated)}};
-    put(file, machine, costs, origin);
-    if (command.for_this_machine) file["machines"][machine]["measured"] = measured(its);
+    put(file, fitted, costs, origin);
+    if (!fitted.several_nodes) known.machines[fitted.machine] = costs;
   }
   if (command.for_this_machine) {
+    for (const auto& [machine, its] : machines) file["machines"][machine]["measured"] = measured(its);
     const Processors here = processors_of_host();
     file["made_for"] = {{"processor", here.model}, {"processors", here.count}, {"gyre", profile_version}};
   }

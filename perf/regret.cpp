@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
 
 #include "perf/fit.h"
 
@@ -22,15 +21,16 @@ const Sample* measured(const Here& here, const topo::Candidate& candidate) {
 
 Result<Regret> regret(const Here& here, const topo::Constants& constants, topo::Profiles& profiles) {
   const Sample& any = *here.front();
-  const topo::Query query = query_of(any, GYRE_TRY(constants.machine(machine_of(any))));
+  const topo::Query query = query_of(any, GYRE_TRY(costs_of(any, constants)));
   const topo::Choice choice = topo::choose(query, profiles);
   const Sample* best = *std::min_element(here.begin(), here.end(), [](auto* a, auto* b) { return a->median_us() < b->median_us(); });
   const topo::Candidate* by_rule = topo::rule_of_thumb(query, choice);
   for (const topo::Candidate* taken : {choice.best(), by_rule}) {
     if (taken == nullptr || measured(here, *taken) == nullptr) {
       return Error{Code::invalid_argument,
-                   fmt::format("{} of {} bytes between {} ranks over {}: {} would be taken and was not measured", name(any.collective),
-                               any.bytes, any.ranks, any.transport, taken == nullptr ? "nothing" : taken->family)};
+                   fmt::format("{} of {} bytes between {} ranks{} over {}: {} would be taken and was not measured", name(any.collective),
+                               any.bytes, any.ranks, any.nodes > 1 ? fmt::format(" on {} nodes", any.nodes) : "", any.transport,
+                               taken == nullptr ? "nothing" : taken->family)};
     }
   }
   const Sample* chosen = measured(here, *choice.best());
@@ -38,6 +38,7 @@ Result<Regret> regret(const Here& here, const topo::Constants& constants, topo::
   const double least = best->median_us();
   return Regret{any.collective,
                 any.ranks,
+                any.nodes,
                 any.transport,
                 any.bytes,
                 best->family,
@@ -52,8 +53,8 @@ Result<Regret> regret(const Here& here, const topo::Constants& constants, topo::
 }  // namespace
 
 Result<std::vector<Regret>> regrets(std::span<const Sample> samples, const topo::Constants& constants) {
-  std::map<std::tuple<Collective, int, std::string, size_t>, Here> groups;
-  for (const Sample& s : samples) groups[{s.collective, s.ranks, s.transport, s.bytes}].push_back(&s);
+  std::map<decltype(samples[0].call()), Here> groups;
+  for (const Sample& s : samples) groups[s.call()].push_back(&s);
   topo::Profiles profiles;
   std::vector<Regret> all;
   all.reserve(groups.size());

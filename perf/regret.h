@@ -13,6 +13,7 @@ namespace gyre::perf {
 struct Regret {
   Collective collective = Collective::all_reduce;
   int ranks = 1;
+  int nodes = 1;
   std::string transport;
   size_t bytes = 0;
   std::string best;
@@ -24,7 +25,7 @@ struct Regret {
   double by_rule_ratio = 1;
 };
 
-/// In the order of collectives, ranks, transport and size. Error: constants lack the samples' machine, or a choice was not measured.
+/// In the order of Sample::call(). Error: constants lack the samples' machine, or a choice was not measured.
 Result<std::vector<Regret>> regrets(std::span<const Sample>, const topo::Constants&);
 
 }  // namespace gyre::perf

@@ -21,22 +21,22 @@ double median(std::vector<double> values) {
 double worst(const std::vector<double>& values) { return *std::max_element(values.begin(), values.end()); }
 
 void print_rows(const std::vector<Regret>& all) {
-  fmt::print("{:<14} {:>5} {:>9} {:>10} {:<17} {:>11} {:>7}  {:<17} {:>6}  {:<17} {:>6}\n", "collective", "ranks", "transport", "bytes",
-             "best", "us", "spread", "chosen", "ratio", "rule of thumb", "ratio");
+  fmt::print("{:<14} {:>5} {:>5} {:>9} {:>10} {:<17} {:>11} {:>7}  {:<17} {:>6}  {:<17} {:>6}\n", "collective", "ranks", "nodes",
+             "transport", "bytes", "best", "us", "spread", "chosen", "ratio", "rule of thumb", "ratio");
   for (const Regret& r : all) {
-    fmt::print("{:<14} {:>5} {:>9} {:>10} {:<17} {:>11.2f} {:>7.2f}  {:<17} {:>6.2f}  {:<17} {:>6.2f}\n", name(r.collective), r.ranks,
-               r.transport, r.bytes, r.best, r.best_us, r.best_spread, r.chosen, r.chosen_ratio, r.by_rule, r.by_rule_ratio);
+    fmt::print("{:<14} {:>5} {:>5} {:>9} {:>10} {:<17} {:>11.2f} {:>7.2f}  {:<17} {:>6.2f}  {:<17} {:>6.2f}\n", name(r.collective), r.ranks,
+               r.nodes, r.transport, r.bytes, r.best, r.best_us, r.best_spread, r.chosen, r.chosen_ratio, r.by_rule, r.by_rule_ratio);
   }
 }
 
 // Median and worst of each machine; a choice within the spread of the best's rounds can't be told from the best.
 void print_summary(const std::vector<Regret>& all) {
-  std::map<std::tuple<Collective, int, std::string>, std::vector<const Regret*>> machines;
-  for (const Regret& r : all) machines[{r.collective, r.ranks, r.transport}].push_back(&r);
-  fmt::print("\n{:<14} {:>5} {:>9} {:>6}  {:>14} {:>13} {:>24}  {:>20} {:>13}\n", "collective", "ranks", "transport", "sizes",
-             "regret: median", "worst", "worst beyond the spread", "rule of thumb: median", "worst");
+  std::map<std::tuple<Collective, int, int, std::string>, std::vector<const Regret*>> machines;
+  for (const Regret& r : all) machines[{r.collective, r.ranks, r.nodes, r.transport}].push_back(&r);
+  fmt::print("\n{:<14} {:>5} {:>5} {:>9} {:>6}  {:>14} {:>13} {:>24}  {:>20} {:>13}\n", "collective", "ranks", "nodes", "transport",
+             "sizes", "regret: median", "worst", "worst beyond the spread", "rule of thumb: median", "worst");
   for (const auto& [key, rows] : machines) {
-    const auto& [collective, ranks, transport] = key;
+    const auto& [collective, ranks, nodes, transport] = key;
     std::vector<double> chosen;
     std::vector<double> beyond;
     std::vector<double> by_rule;
@@ -45,8 +45,8 @@ void print_summary(const std::vector<Regret>& all) {
       beyond.push_back(std::max(1.0, r->chosen_ratio / r->best_spread));
       by_rule.push_back(r->by_rule_ratio);
     }
-    fmt::print("{:<14} {:>5} {:>9} {:>6}  {:>14.2f} {:>13.2f} {:>24.2f}  {:>20.2f} {:>13.2f}\n", name(collective), ranks, transport,
-               rows.size(), median(chosen), worst(chosen), worst(beyond), median(by_rule), worst(by_rule));
+    fmt::print("{:<14} {:>5} {:>5} {:>9} {:>6}  {:>14.2f} {:>13.2f} {:>24.2f}  {:>20.2f} {:>13.2f}\n", name(collective), ranks, nodes,
+               transport, rows.size(), median(chosen), worst(chosen), worst(beyond), median(by_rule), worst(by_rule));
   }
 }
 
@@ -55,6 +55,7 @@ Status write(const RegretCommand& command, const Config& config, const std::vect
   for (const Regret& r : all) {
     run["sizes"].push_back({{"collective", name(r.collective)},
                             {"ranks", r.ranks},
+                            {"nodes", r.nodes},
                             {"transport", r.transport},
                             {"bytes", r.bytes},
                             {"best", r.best},

@@ -27,7 +27,7 @@ Error no_result(const std::string& path, int line, const std::string& why) {
 class Collector {
  public:
   void add(Point point) {
-    const auto [known, fresh] = index_.try_emplace({point.benchmark, point.ranks, point.transport, point.type, point.redop, point.root,
+    const auto [known, fresh] = index_.try_emplace({point.benchmark, point.ranks, point.joined_by(), point.type, point.redop, point.root,
                                                     point.bytes, point.in_place, point.algorithm, point.grid, point.processors},
                                                    points_.size());
     if (fresh) {
@@ -152,7 +152,9 @@ Result<Results> read_samples_of(const std::string& path, const json& head) {
                 s.grid,
                 s.processors,
                 s.us,
-                {}});
+                {},
+                s.nodes,
+                s.network});
   }
   results.points = points.take();
   return results;
@@ -169,6 +171,10 @@ double Point::median_us() const {
 double Point::least_us() const { return *std::min_element(us.begin(), us.end()); }
 double Point::most_us() const { return *std::max_element(us.begin(), us.end()); }
 std::string Point::algorithm_text() const { return grid.empty() ? algorithm : fmt::format("{} {}", algorithm, fmt::join(grid, "x")); }
+
+std::string Point::joined_by() const {
+  return nodes == 1 ? transport : fmt::format("{}, between {} nodes over {}", transport, nodes, network);
+}
 
 std::string Results::origin() const {
   const auto word = [](const json& from, const char* key) {

@@ -26,12 +26,16 @@ struct Point {
   int processors = 1;      ///< of samples: that the ranks shared
   std::vector<double> us;  ///< of a call, in each cycle or round; at least one, positive
   std::optional<double> predicted_us;
+  int nodes = 1;          ///< of samples: with equally many ranks each
+  std::string network{};  ///< of samples: what joined ranks of different nodes
 
   double median_us() const;
   double least_us() const;
   double most_us() const;
   /// The algorithm with its grid: "halving_doubling 3x2".
   std::string algorithm_text() const;
+  /// What joined the ranks: "shm", and of samples of several nodes "shm, between 2 nodes over tcp".
+  std::string joined_by() const;
 };
 
 struct Results {

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <initializer_list>
 
 #include "perf/about_run.h"
 #include "perf/benchmark.h"
@@ -30,17 +31,31 @@ std::optional<Collective> collective_of(const nlohmann::json& line) {
   return named == line.end() ? Collective::all_reduce : collective_named(named->get<std::string>());
 }
 
+bool is_whole(const nlohmann::json& value, int64_t least, int64_t most) {
+  return value.is_number_integer() && value.get<int64_t>() >= least && value.get<int64_t>() <= most;
+}
+
+bool is_one_of(const nlohmann::json& value, std::initializer_list<const char*> words) {
+  return std::any_of(words.begin(), words.end(), [&](const char* word) { return value == word; });
+}
+
+// What is wrong with what a line says of nodes, of which there is one where it says nothing.
+std::string wrong_nodes(const nlohmann::json& line) {
+  if (!line.contains("nodes")) return line.contains("network") ? "network is between nodes, and nodes is missing" : "";
+  const int64_t ranks = line.at("ranks").get<int64_t>();
+  const auto& nodes = line.at("nodes");
+  if (!is_whole(nodes, 2, ranks) || ranks % nodes.get<int64_t>() != 0) return "nodes must be from 2 to ranks, with equally many on each";
+  return is_one_of(line.at("network"), {"tcp", "verbs", "ucx"}) ? "" : "network must be tcp, verbs or ucx";
+}
+
 // What is wrong with a line's values; json converts what it is given without a word.
 std::string senseless(const nlohmann::json& line) {
-  const auto whole = [&](const char* key, int64_t least, int64_t most) {
-    const auto& value = line.at(key);
-    return value.is_number_integer() && value.get<int64_t>() >= least && value.get<int64_t>() <= most;
-  };
+  const auto whole = [&](const char* key, int64_t least, int64_t most) { return is_whole(line.at(key), least, most); };
   if (!whole("ranks", 1, 512)) return "ranks must be from 1 to 512";
+  if (std::string wrong = wrong_nodes(line); !wrong.empty()) return wrong;
   if (!whole("processors", 1, 1 << 20)) return "processors must be from 1 to 1048576";
   if (!whole("bytes", 0, int64_t{1} << 43)) return "bytes must be from 0 to 8 TiB";
-  const auto& transport = line.at("transport");
-  if (transport != "shm" && transport != "ucx" && transport != "tcp") return "transport must be shm, tcp or ucx";
+  if (!is_one_of(line.at("transport"), {"shm", "tcp", "verbs", "ucx"})) return "transport must be shm, tcp, verbs or ucx";
   if (!collective_of(line)) return fmt::format("{} is no collective", line.at("collective").dump());
   for (const auto& us : line.at("us")) {
     if (!us.is_number() || !(us.get<double>() >= 1e-3 && us.get<double>() <= 1e12)) return "us must be from 0.001 to 1e12";
@@ -57,16 +72,16 @@ Status append_samples(const std::string& path, const std::string& command, const
   std::ofstream file(path, std::ios::app);
   file << about_run(command, config).dump() << '\n';
   for (const Sample& s : samples) {
-    file << nlohmann::json{{"collective", name(s.collective)},
-                           {"ranks", s.ranks},
-                           {"transport", s.transport},
-                           {"processors", s.processors},
-                           {"algorithm", s.family},
-                           {"grid", s.grid},
-                           {"bytes", s.bytes},
-                           {"us", s.us}}
-                .dump()
-         << '\n';
+    nlohmann::json line{{"collective", name(s.collective)},
+                        {"ranks", s.ranks},
+                        {"transport", s.transport},
+                        {"processors", s.processors},
+                        {"algorithm", s.family},
+                        {"grid", s.grid},
+                        {"bytes", s.bytes},
+                        {"us", s.us}};
+    if (s.nodes > 1) line["nodes"] = s.nodes, line["network"] = s.network;
+    file << line.dump() << '\n';
   }
   file.close();
   if (!file) return Error{Code::system, fmt::format("{}: {}", path, std::strerror(errno))};
@@ -87,8 +102,9 @@ Result<std::vector<Sample>> read_samples(const std::vector<std::string>& paths) 
         if (const std::string wrong = senseless(sample); !wrong.empty()) {
           return Error{Code::invalid_argument, fmt::format("{}:{}: not a sample: {}", path, number, wrong)};
         }
-        Sample s{sample.at("ranks"), sample.at("transport"), sample.at("processors"), sample.at("algorithm"),
-                 sample.at("grid"),  sample.at("bytes"),     sample.at("us"),         *collective_of(sample)};
+        Sample s{sample.at("ranks"),       sample.at("transport"),     sample.at("processors"), sample.at("algorithm"),
+                 sample.at("grid"),        sample.at("bytes"),         sample.at("us"),         *collective_of(sample),
+                 sample.value("nodes", 1), sample.value("network", "")};
         all.push_back(std::move(s));
       } catch (const nlohmann::json::exception& error) {
         return Error{Code::invalid_argument, fmt::format("{}:{}: not a sample: {}", path, number, error.what())};

@@ -2,6 +2,7 @@
 // regret.h read them, so that what was concluded can be concluded again.
 #pragma once
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/config.h"
@@ -13,16 +14,22 @@ namespace gyre::perf {
 /// A collective of floats, and of their sum where it reduces, by one schedule at one size, with root 0.
 struct Sample {
   int ranks = 1;
-  std::string transport;
-  int processors = 1;  ///< that the ranks shared
+  std::string transport;  ///< inside a node, and between nodes where it alone was to join ranks
+  int processors = 1;     ///< that the ranks of a node shared
   std::string family;
   std::vector<int> grid;
   size_t bytes = 0;        ///< of the call, as benchmarks count
   std::vector<double> us;  ///< per round, of a call
   Collective collective = Collective::all_reduce;
+  int nodes = 1;          ///< with equally many ranks each, whose numbers follow each other
+  std::string network{};  ///< what joined ranks of different nodes; empty: there are none
 
   double median_us() const;
   size_t block_bytes() const;  ///< of a block (schedule/layout.h)
+  int ranks_per_node() const { return ranks / nodes; }
+  bool crowded() const { return processors < ranks_per_node(); }
+  /// Equal for candidates for the same call.
+  auto call() const { return std::tuple(collective, ranks, nodes, transport, network, bytes); }
 };
 
 /// Adds them to a file; `command` and the options that are set are kept beside them. Error: the file can't be written.

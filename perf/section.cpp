@@ -18,7 +18,7 @@ namespace {
 
 // What makes points the same kind of call.
 using SweepKind = std::tuple<const Benchmark*, int, std::string, std::string, std::string, int>;
-SweepKind kind_of(const Point& p) { return {p.benchmark, p.ranks, p.transport, p.type, p.redop, p.root}; }
+SweepKind kind_of(const Point& p) { return {p.benchmark, p.ranks, p.joined_by(), p.type, p.redop, p.root}; }
 
 // The points of one kind in one file.
 struct SectionPart {
@@ -80,8 +80,9 @@ Result<std::vector<Chosen>> chosen_by_price(const SectionPart& part, const topo:
   std::vector<Chosen> all;
   for (const size_t bytes : sizes) {
     const Point* any = *std::find_if(part.apart.begin(), part.apart.end(), [&](const Point* p) { return p->bytes == bytes; });
-    const Sample sample{any->ranks, any->transport, any->processors, any->algorithm, any->grid, bytes, {}, *any->benchmark->collective};
-    const topo::Choice choice = topo::choose(query_of(sample, GYRE_TRY(constants.machine(machine_of(sample)))), profiles);
+    const Sample sample{any->ranks, any->transport, any->processors, any->algorithm, any->grid, bytes, {}, *any->benchmark->collective,
+                        any->nodes, any->network};
+    const topo::Choice choice = topo::choose(query_of(sample, GYRE_TRY(costs_of(sample, constants))), profiles);
     const topo::Candidate* best = choice.best();
     const auto taken = std::find_if(part.apart.begin(), part.apart.end(), [&](const Point* p) {
       return best != nullptr && p->bytes == bytes && p->algorithm == best->family && p->grid == best->shape.grid;
@@ -156,7 +157,7 @@ void describe(Section& section, bool spreads) {
     section.sentences.emplace_back("0 bytes have no place on a logarithmic axis.");
 }
 
-// That the ranks shared: samples say it, and sweeps inside a host.
+// That the ranks of a node shared: samples say it, and sweeps inside a host.
 std::optional<int64_t> processors_of(const SectionPart& part) {
   if (part.apart.empty()) return std::nullopt;
   if (part.from->samples) return part.apart.front()->processors;
@@ -165,17 +166,18 @@ std::optional<int64_t> processors_of(const SectionPart& part) {
 }
 
 std::string title_of(const SweepKind& kind, const std::vector<SectionPart>& parts) {
-  const auto& [benchmark, ranks, transport, type, redop, root] = kind;
+  const auto& [benchmark, ranks, joined_by, type, redop, root] = kind;
   std::string shared;
   for (const SectionPart& part : parts) {
+    const int nodes = part.apart.empty() ? 1 : part.apart.front()->nodes;
     const int64_t processors = processors_of(part).value_or(ranks);
-    if (processors < ranks) shared = fmt::format(" on {} processors", processors);
+    if (processors < ranks / nodes) shared = fmt::format(" on {} processors{}", processors, nodes > 1 ? " of each node" : "");
   }
   std::string title(benchmark->title);
   title.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(title.front())));
   return fmt::format("{} of {}{}{}: {} rank{}{}{}", title, type, redop.empty() ? "" : ", " + redop,
                      root < 0 ? "" : fmt::format(", root {}", root), ranks, ranks == 1 ? "" : "s", shared,
-                     transport == "none" ? "" : " over " + transport);
+                     joined_by == "none" ? "" : " over " + joined_by);
 }
 
 Result<Section> section_of(const SweepKind& kind, const std::vector<SectionPart>& parts, const topo::Constants& constants) {

@@ -76,6 +76,18 @@ TEST_CASE("two sweeps with the choice are two lines, before and after") {
   CHECK((sections[0].series[0].algorithm.empty() && sections[0].series[0].label.ends_with("file0")));
 }
 
+TEST_CASE("samples of several nodes are other calls than those of one, by the price of the link between") {
+  std::string between = sample(8, 5, "hierarchical") + sample(8, 9, "ring");
+  for (size_t at = 0; (at = between.find(R"("processors":2)", at)) != std::string::npos; ++at)
+    between.replace(at, 14, R"("processors":1,"nodes":2,"network":"tcp")");
+  between.replace(between.find(R"("grid":[])"), 9, R"("grid":[2,2])");  // of the first
+  const auto sections = drawn({sample(8, 1, "ring") + between});
+  REQUIRE(sections.size() == 2);
+  CHECK(sections[0].title == "All-reduce of float, sum: 4 ranks on 2 processors over shm");
+  CHECK(sections[1].title == "All-reduce of float, sum: 4 ranks on 1 processors of each node over shm, between 2 nodes over tcp");
+  CHECK(labels(sections[1]) == Labels{"hierarchical 2x2", "ring"});
+}
+
 TEST_CASE("of samples the constants say what would be chosen, and how near that is to the best") {
   // By price a ring of four ranks is never chosen for 8 bytes.
   const auto sections = drawn({sample(8, 1, "ring") + sample(8, 3, "one_shot") + sample(8, 9, "naive")});

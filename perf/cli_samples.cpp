@@ -17,8 +17,9 @@ Subcommand add_measure(CLI::App& app) {
   const auto command = std::make_shared<MeasureCommand>();  // shared with CLI11's options, which refer to it
   command->sizes.step_factor = 4;
   CLI::App* sub = app.add_subcommand("measure", "Time every algorithm of collectives at every size");
-  sub->add_option("--ranks", command->ranks, "Local ranks to start (2)")->check(CLI::Range(2, 64));
-  sub->add_option("--transport", command->transport, "shm, tcp, verbs or ucx (shm)")->check(CLI::IsMember({"shm", "tcp", "verbs", "ucx"}));
+  add_number(sub, "--ranks", 2, 512, "Local ranks to start (2)", [ranks = &command->ranks](int n) { *ranks = n; });
+  sub->add_option("--transport", command->transport, "shm, tcp, verbs, ucx or auto (shm; of a launcher's ranks auto)")
+      ->check(CLI::IsMember({"shm", "tcp", "verbs", "ucx", "auto"}));
   add_collectives(sub, "--collectives", command->collectives);
   add_bytes(sub, "-b,--minbytes", command->sizes.min_bytes, "Smallest size (8)");
   add_bytes(sub, "-e,--maxbytes", command->sizes.max_bytes, "Largest size (64M)");
@@ -27,9 +28,7 @@ Subcommand add_measure(CLI::App& app) {
   sub->add_option("-o,--output", command->file, "Add the samples to this file")->required();
   return {sub, [command](const Invocation& given) {
             command->command_line = given.command_line;
-            Config config = given.config;
-            if (const Status set = config.set("GYRE_TRANSPORT", command->transport, "--transport"); !set) return complain(set.error());
-            return measure(*command, config);
+            return measure(*command, given.config);
           }};
 }
 
@@ -38,6 +37,8 @@ Subcommand add_fit(CLI::App& app) {
   CLI::App* sub = app.add_subcommand("fit", "Fit the constants of this host to samples");
   add_files(sub, command->samples);
   sub->add_option("-o,--output", command->file, "Write the constants to this file, for GYRE_CONSTANTS")->required();
+  sub->add_flag("--for-this-machine", command->for_this_machine,
+                "As tune does: the choice goes by the samples' times, where it has any, and other machines refuse the file");
   return {sub, [command](const Invocation& given) {
             command->command_line = given.command_line;
             return fit(*command, given.config);

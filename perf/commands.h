@@ -61,20 +61,23 @@ int crossovers(const CrossoversCommand&);
 
 struct MeasureCommand {
   SweepOptions sizes;
-  int ranks = 2;
-  std::string transport = "shm";
+  std::optional<int> ranks;  ///< --ranks; none: a launcher's, or 2 local ones
+  std::string transport;     ///< --transport; empty: shm between local ranks, and a launcher's as GYRE_TRANSPORT says
   std::vector<Collective> collectives{Collective::all_reduce};
   int rounds = 5;
   std::string file;
   std::string command_line;
 };
-/// Times every algorithm of the collectives at every size, by messages, in rounds, and adds the times to a file (samples.h).
+/// Times every algorithm of the collectives at every size, by messages, in rounds, and adds the times to a file (samples.h): with ranks of
+/// our own, or as one of a launcher's.
 int measure(const MeasureCommand&, const Config&);
+/// The same with ranks of our own, whoever started this process.
+int measure_here(const MeasureCommand&, const Config&);
 
 struct FitCommand {
   std::vector<std::string> samples;
   std::string file;               ///< of the constants
-  bool for_this_machine = false;  ///< on no other they are taken
+  bool for_this_machine = false;  ///< on no other they are taken, and the samples' times are kept for the choice to go by
   std::string command_line;
 };
 /// Fits the constants of this host to samples, and writes them beside the others.

@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <array>
@@ -12,30 +11,12 @@
 #include "perf/launch.h"
 #include "perf/measure.h"
 #include "perf/report.h"
-#include "perf/samples.h"
+#include "perf/sample_job.h"
 #include "perf/sweep_buffer.h"
-#include "topo/algorithms.h"
-#include "topo/grid.h"
+#include "transport/launch.h"
 
 namespace gyre::perf {
 namespace {
-
-// What can run on one host: the families that know nodes have nothing to know there.
-std::vector<engine::Preference> candidates(Collective collective, int ranks) {
-  std::vector<engine::Preference> all;
-  const auto add_where_it_can = [&](const topo::Family& family, const std::vector<int>& grid) {
-    if (topo::refusal(family, {collective, ranks, 1, 0, grid}).empty()) all.push_back({std::string(family.name), grid});
-  };
-  for (const topo::Family& family : topo::families()) add_where_it_can(family, {});
-  if ((ranks & (ranks - 1)) != 0) add_where_it_can(*topo::family_named("halving_doubling"), topo::prime_factors(ranks));
-  return all;
-}
-
-int processors() {
-  cpu_set_t all;
-  CPU_ZERO(&all);
-  return sched_getaffinity(0, sizeof all, &all) == 0 ? CPU_COUNT(&all) : 1;
-}
 
 // Enough calls to be timed, and no more: the same number on every rank. Ranks that share processors take a hundred times as long.
 int calls(size_t bytes, bool crowded) {
@@ -52,10 +33,10 @@ struct TimedSize {
 Status time_all(engine::Communicator& communicator, TimedSize& size) {
   TimeLimit unlimited;
   for (Sample& sample : size.samples) {
-    communicator.prefer({sample.family, sample.grid});
+    communicator.prefer(preference(sample));
     Measured measured;
     GYRE_TRY(time(std::array{Lane{&communicator, size.place}}, size.call,
-                  {.warmup = 1, .iterations = calls(size.call.bytes(), sample.processors < sample.ranks)}, unlimited, measured));
+                  {.warmup = 1, .iterations = calls(size.call.bytes(), sample.crowded())}, unlimited, measured));
     sample.us.push_back(measured.time_us);
   }
   return {};
@@ -66,23 +47,20 @@ void print_best(const TimedSize& size) {
   fmt::print("{:>14} {:>12} bytes: {} {:.2f} us\n", name(best.collective), best.bytes, best.family, best.median_us());
 }
 
-Status take(engine::Communicator& communicator, const MeasureCommand& command, int shared, std::vector<Sample>& samples) {
-  const int ranks = communicator.size();
+Status take(engine::Communicator& communicator, const MeasureCommand& command, Sample job, std::vector<Sample>& samples) {
   const auto bytes = GYRE_TRY(sizes_of(command.sizes));
   const SweepBuffer input = GYRE_TRY(SweepBuffer::allocate(bytes.back() + guard_bytes));
   const SweepBuffer output = GYRE_TRY(SweepBuffer::allocate(bytes.back() + guard_bytes));
   std::vector<TimedSize> sizes;
   for (const Collective collective : command.collectives) {
-    const auto all = candidates(collective, ranks);
+    job.collective = collective;
+    const auto all = GYRE_TRY(candidates(job));
     for (const size_t each : bytes) {
-      const Case c = case_of(benchmark_of(collective), ranks, each, DataType::float32, ReduceOp::sum, 0);
+      const Case c = case_of(benchmark_of(collective), job.ranks, each, DataType::float32, ReduceOp::sum, 0);
       if (c.count == 0) continue;  // less than an element for each rank
       if (!sizes.empty() && sizes.back().call.benchmark == c.benchmark && sizes.back().call.bytes() == c.bytes()) continue;
-      sizes.push_back({c, out_of_place(c, communicator.rank(), input.data(), output.data()), {}});
-      for (const engine::Preference& candidate : all) {
-        sizes.back().samples.push_back(
-            {ranks, command.transport, std::min(shared, ranks), candidate.algorithm, candidate.grid, c.bytes(), {}, collective});
-      }
+      sizes.push_back({c, out_of_place(c, communicator.rank(), input.data(), output.data()), all});
+      for (Sample& sample : sizes.back().samples) sample.bytes = c.bytes();
     }
   }
   if (sizes.empty()) return Error{Code::invalid_argument, fmt::format("up to {} bytes: less than an element for each rank", bytes.back())};
@@ -99,27 +77,62 @@ Status take(engine::Communicator& communicator, const MeasureCommand& command, i
   return {};
 }
 
-Status rank_main(const MeasureCommand& command, int shared, const Config& config, const transport::Rendezvous& rendezvous) {
+Status take_and_keep(const MeasureCommand& command, const Config& config, const transport::Rendezvous& rendezvous) {
   auto communicator = GYRE_TRY(engine::Communicator::create(rendezvous, config));
   communicator->only_by_messages();  // what is fitted is what they cost
+  const Sample job = GYRE_TRY(sample_of_job(*communicator, config));
   std::vector<Sample> samples;
-  GYRE_TRY(take(*communicator, command, shared, samples));
+  GYRE_TRY(take(*communicator, command, job, samples));
   if (communicator->rank() == 0) GYRE_TRY(append_samples(command.file, command.command_line, config, samples));
   return communicator->bootstrap().barrier();
 }
 
+int sampling_rank(const MeasureCommand& command, const Config& config, const transport::Rendezvous& rendezvous) {
+  const Status status = take_and_keep(command, config, rendezvous);
+  return status ? 0 : complain(status.error());
+}
+
+// What is wrong with it is said before any rank starts.
+Status check_measure(const MeasureCommand& command, bool writes) {
+  GYRE_TRY(sizes_of(command.sizes));
+  if (!writes || std::ofstream(command.file, std::ios::app)) return {};
+  return Error{Code::invalid_argument, fmt::format("--output {}: {}", command.file, std::strerror(errno))};
+}
+
+Result<Config> with_transport(Config config, const std::string& transport) {
+  if (!transport.empty()) GYRE_TRY(config.set("GYRE_TRANSPORT", transport, "--transport"));
+  return config;
+}
+
+// One rank of those that a launcher started.
+int measure_launched(const MeasureCommand& command, const Config& given, transport::Rendezvous rendezvous) {
+  constexpr int most = 512;  // of samples
+  const int size = rendezvous.size;
+  if (command.ranks.value_or(size) != size)
+    return complain({Code::invalid_argument, fmt::format("--ranks {}: the launcher started {}", *command.ranks, size)});
+  if (size < 2 || size > most)
+    return complain({Code::invalid_argument, fmt::format("the launcher started {}: samples are of 2 to {} ranks", size, most)});
+  const auto config = with_transport(given, command.transport);
+  if (!config) return complain(config.error());
+  if (const Status right = check_measure(command, rendezvous.rank == 0); !right) return complain(right.error());
+  rendezvous.timeout = std::chrono::seconds(*config->timeout);
+  return sampling_rank(command, *config, rendezvous);
+}
+
 }  // namespace
 
+int measure_here(const MeasureCommand& command, const Config& given) {
+  const auto config = with_transport(given, command.transport.empty() ? "shm" : command.transport);
+  if (!config) return complain(config.error());
+  if (const Status right = check_measure(command, true); !right) return complain(right.error());
+  return run_local_ranks(command.ranks.value_or(2), std::chrono::seconds(*config->timeout),
+                         [&](const transport::Rendezvous& rendezvous) { return sampling_rank(command, *config, rendezvous); });
+}
+
 int measure(const MeasureCommand& command, const Config& config) {
-  if (const auto sizes = sizes_of(command.sizes); !sizes) return complain(sizes.error());
-  if (!std::ofstream(command.file, std::ios::app)) {
-    return complain({Code::invalid_argument, fmt::format("--output {}: {}", command.file, std::strerror(errno))});
-  }
-  const int shared = processors();  // here, since a rank may be bound to one of them
-  return run_local_ranks(command.ranks, std::chrono::seconds(*config.timeout), [&](const transport::Rendezvous& rendezvous) {
-    const Status status = rank_main(command, shared, config, rendezvous);
-    return status ? 0 : complain(status.error());
-  });
+  const auto launched = transport::rendezvous_from_environment(transport::Environment::of_process());
+  if (!launched) return complain(launched.error());
+  return *launched ? measure_launched(command, config, **launched) : measure_here(command, config);
 }
 
 }  // namespace gyre::perf

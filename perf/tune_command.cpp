@@ -5,11 +5,20 @@
 
 #include "perf/commands.h"
 #include "perf/profile.h"
+#include "transport/launch.h"
 #include "transport/transport.h"
 
 namespace gyre::perf {
 
 int tune(const TuneCommand& command, const Config& config) {
+  const auto launched = transport::rendezvous_from_environment(transport::Environment::of_process());
+  if (!launched) return complain(launched.error());
+  if (*launched && (*launched)->size > 1) {
+    return complain({Code::invalid_argument,
+                     fmt::format("tune is for one host and starts its own ranks, and the launcher started {}; what goes between hosts is "
+                                 "measured by `gyre-perf measure`, and `gyre-perf fit --for-this-machine` takes the samples of both",
+                                 (*launched)->size)});
+  }
   const std::string samples = command.file + ".samples.jsonl";
   std::error_code error;
   if (const auto sizes = sizes_of(command.sizes); !sizes) return complain(sizes.error());
@@ -29,8 +38,8 @@ int tune(const TuneCommand& command, const Config& config) {
     for (const int ranks : command.ranks) {
       fmt::print("{} ranks, {}\n", ranks, transport);
       std::fflush(stdout);  // or ranks would print it, too
-      if (const Status set = with.set("GYRE_TRANSPORT", transport, "--transport"); !set) return complain(set.error());
-      const int code = measure({command.sizes, ranks, transport, command.collectives, command.rounds, samples, command.command_line}, with);
+      const int code =
+          measure_here({command.sizes, ranks, transport, command.collectives, command.rounds, samples, command.command_line}, with);
       if (code != 0) return code;
     }
   }

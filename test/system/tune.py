@@ -87,7 +87,7 @@ def each_kind_of_call_is_explained_once():
         check(done.err.count(f"explain: all_reduce, blocks of {sizes} bytes: ") == 2, f"not said once, and at the end\n{done.story()}")
     check("one_shot" in done.err and "ring" in done.err and "refused" in done.err, f"no candidates\n{done.story()}")
     check(" times" in done.err, f"not how often\n{done.story()}")
-    heap = run("all_reduce", "-b", "1K", "-e", "1K", "-n", 5, "-R", 1, env={"GYRE_EXPLAIN": "1"}).passed(quiet=False)
+    heap = run("all_reduce", "-b", "4K", "-e", "4K", "-n", 5, "-R", 1, env={"GYRE_EXPLAIN": "1"}).passed(quiet=False)
     check("of the shared heap: two_shot ran" in heap.err and "one_shot ran" not in heap.err, heap.story())
     nothing = run("all_reduce", "-b", 0, "-e", 0, env={"GYRE_EXPLAIN": "1"}).passed(quiet=False)
     check("explain: all_reduce of nothing: " in nothing.err, nothing.story())

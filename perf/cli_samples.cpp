@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <memory>
 
 #include "perf/cli.h"
@@ -9,6 +11,11 @@ namespace {
 
 void add_files(CLI::App* sub, std::vector<std::string>& files) {
   sub->add_option("samples", files, "Files that measure has written")->required()->check(CLI::ExistingFile);
+}
+
+void add_rounds(CLI::App* sub, int& rounds) {
+  const std::string what = fmt::format("Times that each is measured, all in turn; from the sixth on what may be the best ({})", rounds);
+  sub->add_option("--rounds", rounds, what)->check(CLI::Range(1, 1000));
 }
 
 }  // namespace
@@ -24,7 +31,7 @@ Subcommand add_measure(CLI::App& app) {
   add_bytes(sub, "-b,--minbytes", command->sizes.min_bytes, "Smallest size (8)");
   add_bytes(sub, "-e,--maxbytes", command->sizes.max_bytes, "Largest size (64M)");
   sub->add_option("-f,--stepfactor", command->sizes.step_factor, "Factor between sizes (4)");
-  sub->add_option("--rounds", command->rounds, "Times that each is measured, all in turn (5)")->check(CLI::Range(1, 1000));
+  add_rounds(sub, command->rounds);
   sub->add_option("-o,--output", command->file, "Add the samples to this file")->required();
   return {sub, [command](const Invocation& given) {
             command->command_line = given.command_line;
@@ -58,7 +65,7 @@ Subcommand add_tune(CLI::App& app) {
   add_bytes(sub, "-b,--minbytes", command->sizes.min_bytes, "Smallest size (8)");
   add_bytes(sub, "-e,--maxbytes", command->sizes.max_bytes, "Largest size (64M)");
   sub->add_option("-f,--stepfactor", command->sizes.step_factor, "Factor between sizes (2)");
-  sub->add_option("--rounds", command->rounds, "Times that each is measured, all in turn (5)")->check(CLI::Range(1, 1000));
+  add_rounds(sub, command->rounds);
   return {sub, [command](const Invocation& given) {
             command->command_line = given.command_line;
             return tune(*command, given.config);

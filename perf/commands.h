@@ -89,7 +89,7 @@ struct TuneCommand {
   std::vector<Collective> collectives{Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather, Collective::broadcast,
                                       Collective::reduce};
   SweepOptions sizes;
-  int rounds = 5;
+  int rounds = 15;
   std::string file;  ///< of the constants; samples go to the same with .samples.jsonl added
   std::string command_line;
 };

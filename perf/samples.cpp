@@ -21,6 +21,8 @@ double Sample::median_us() const {
   return sorted.size() % 2 != 0 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
 }
 
+bool Sample::may_be_as_fast_as(double best_us) const { return us.empty() || *std::min_element(us.begin(), us.end()) <= best_us; }
+
 size_t Sample::block_bytes() const { return bytes / benchmark_of(collective).blocks(ranks); }
 
 namespace {

@@ -25,6 +25,8 @@ struct Sample {
   std::string network{};  ///< what joined ranks of different nodes; empty: there are none
 
   double median_us() const;
+  /// False: it was slower in every round than a median of `best_us`.
+  bool may_be_as_fast_as(double best_us) const;
   size_t block_bytes() const;  ///< of a block (schedule/layout.h)
   int ranks_per_node() const { return ranks / nodes; }
   bool crowded() const { return processors < ranks_per_node(); }

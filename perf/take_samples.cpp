@@ -23,6 +23,8 @@ int calls(size_t bytes, bool crowded) {
   return static_cast<int>(std::clamp<size_t>((8 << 20) / std::max<size_t>(bytes, 8 << 10), 2, crowded ? 100 : 1000));
 }
 
+constexpr int rounds_of_all = 5;
+
 // Of one size: a sample of each candidate, without times.
 struct TimedSize {
   Case call;
@@ -30,9 +32,16 @@ struct TimedSize {
   std::vector<Sample> samples;
 };
 
-Status time_all(engine::Communicator& communicator, TimedSize& size) {
+const Sample& best_of(const TimedSize& size) {
+  return *std::ranges::min_element(size.samples, {}, [](const Sample& s) { return s.median_us(); });
+}
+
+// After the first rounds only those that may be the best: all ranks know the same times.
+Status time_round(engine::Communicator& communicator, TimedSize& size, int round) {
   TimeLimit unlimited;
+  const double best_us = best_of(size).median_us();
   for (Sample& sample : size.samples) {
+    if (round >= rounds_of_all && !sample.may_be_as_fast_as(best_us)) continue;
     communicator.prefer(preference(sample));
     Measured measured;
     GYRE_TRY(time(std::array{Lane{&communicator, size.place}}, size.call,
@@ -43,7 +52,7 @@ Status time_all(engine::Communicator& communicator, TimedSize& size) {
 }
 
 void print_best(const TimedSize& size) {
-  const Sample& best = *std::ranges::min_element(size.samples, {}, [](const Sample& s) { return s.median_us(); });
+  const Sample& best = best_of(size);
   fmt::print("{:>14} {:>12} bytes: {} {:.2f} us\n", name(best.collective), best.bytes, best.family, best.median_us());
 }
 
@@ -66,7 +75,7 @@ Status take(engine::Communicator& communicator, const MeasureCommand& command, S
   if (sizes.empty()) return Error{Code::invalid_argument, fmt::format("up to {} bytes: less than an element for each rank", bytes.back())};
   // Rounds of all, so that what is different with the machine for a while is so for all candidates, and for all sizes.
   for (int round = 0; round < command.rounds; ++round) {
-    for (TimedSize& size : sizes) GYRE_TRY(time_all(communicator, size));
+    for (TimedSize& size : sizes) GYRE_TRY(time_round(communicator, size, round));
     if (communicator.rank() == 0) fmt::print("round {} of {}\n", round + 1, command.rounds);
     std::fflush(stdout);
   }

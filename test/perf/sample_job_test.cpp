@@ -84,3 +84,12 @@ TEST_CASE("samples of a job say its nodes and what joins them, where they can") 
   CHECK(said_on({"a", "a", "b"}) == Words(3, "hosts have 2 and 1 ranks, and samples are of hosts with equally many"));
   CHECK(said_on({"a", "b", "a", "b"})[0].starts_with("ranks 0, 2 are on one host, and samples are of ranks that follow each other"));
 }
+
+TEST_CASE("a candidate that was slower in every round than the best's median is no longer one") {
+  Sample sample = job(2, 1);
+  sample.us = {9, 5, 7};
+  CHECK(sample.may_be_as_fast_as(5));
+  CHECK_FALSE(sample.may_be_as_fast_as(4.9));
+  sample.us.clear();
+  CHECK(sample.may_be_as_fast_as(1));
+}

@@ -46,6 +46,16 @@ def samples_say_nodes_and_network():
         check({tuple(line.split()[1:4]) for line in done.out.splitlines() if line.startswith("all_reduce")} == {("4", "2", "shm"), ("2", "1", "shm")}, done.story())
 
 
+def all_are_measured_in_the_first_rounds():
+    with tempfile.TemporaryDirectory() as folder:
+        file = os.path.join(folder, "samples.jsonl")
+        run("measure", "--ranks", 4, "-b", 8, "-e", 8, "--rounds", 8, "-o", file).passed()
+        with open(file, encoding="utf-8") as lines:
+            _, *samples = [json.loads(line) for line in lines]
+        rounds = {s["algorithm"]: len(s["us"]) for s in samples}
+        check(rounds and all(5 <= each <= 8 for each in rounds.values()), f"{rounds}")
+
+
 def the_link_between_hosts_is_fitted_and_none_inside():
     with tempfile.TemporaryDirectory() as folder:
         hosts, local, profile = (os.path.join(folder, name) for name in ("hosts.jsonl", "local.jsonl", "constants.json"))
@@ -98,5 +108,5 @@ def what_cannot_be_measured_is_said():
             rank.passed()
 
 
-subjects([samples_say_nodes_and_network, the_link_between_hosts_is_fitted_and_none_inside, times_count_for_jobs_on_as_many_hosts_only,
-          what_cannot_be_measured_is_said])
+subjects([samples_say_nodes_and_network, all_are_measured_in_the_first_rounds, the_link_between_hosts_is_fitted_and_none_inside,
+          times_count_for_jobs_on_as_many_hosts_only, what_cannot_be_measured_is_said])

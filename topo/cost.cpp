@@ -88,14 +88,27 @@ Tally in_turn(const Profile& profile, const Tally& span, const Costs& costs) {
 
 // A round's messages for which nothing else is done meanwhile: their latencies. Senders that wait less send sooner, so that no more of
 // them count than one way passes.
-Tally waits(const Profile& profile) {
-  const Tally& way = profile.path[static_cast<size_t>(Longest::network_hops)];
+Tally waits(const Profile& profile, const Tally& way) {
   Tally out;
   for (const size_t link : {inside, between}) {
-    out.hops[link] = std::min(profile.waits[link], way.hops[link]);
+    out.hops[link] = std::max<int64_t>(0, std::min(profile.waits[link], way.hops[link]));
     out.ends[link] = 2 * out.hops[link];
   }
   return out;
+}
+
+int64_t all_hops(const Tally& tally) { return tally.hops[inside] + tally.hops[between]; }
+
+// What each further slice of a round adds to a way. A program takes a step with all slices before the next one, so that they lengthen the
+// way where it goes on inside a program, after messages that were waited for: by all that is done with these. What is sent along the way
+// leaves with the first slice, and so does an own block that is copied meanwhile.
+Price further(const Pricing& slice, const Profile& profile, const Tally& way) {
+  if (all_hops(way) <= 0) return {};
+  Tally taken;
+  for (const size_t link : {inside, between}) taken.ends[link] = way.ends[link] / 2;
+  taken.steps = std::max<int64_t>(0, way.steps - all_hops(way));
+  taken.reduced = way.reduced, taken.copied = std::max<int64_t>(0, way.copied - 1);
+  return scaled(slice(taken), static_cast<double>(all_hops(waits(profile, way))) / static_cast<double>(all_hops(way)));
 }
 
 }  // namespace
@@ -109,11 +122,13 @@ Price price(const Profile& profile, const Costs& costs, double block_bytes, cons
     if (bound.seconds > most.seconds) most = bound, most.limit = limit;
   };
 
-  const Price waiting = scaled(slice(waits(profile)), cut.rounds);
+  const Price waiting = scaled(slice(waits(profile, profile.path[static_cast<size_t>(Longest::network_hops)])), cut.rounds);
+  const auto with_further = [&](const Price& one, const Tally& way) { return one + scaled(further(slice, profile, way), cut.slices - 1); };
   for (size_t i = 0; i < measures; ++i) {
     const Price path = slice(profile.path[i] + posts_before(profile, profile.path[i]));
-    hops = std::max(hops, profile.path[i].hops[inside] + profile.path[i].hops[between]);
-    at_least(path + scaled(slice(profile.span[i]), static_cast<double>(cut.rounds - 1)), "the way of a slice");
+    hops = std::max(hops, all_hops(profile.path[i]));
+    const Price later = scaled(with_further(slice(profile.span[i]), profile.span[i]), static_cast<double>(cut.rounds - 1));
+    at_least(with_further(path, profile.path[i]) + later, "the way of a round");
     at_least(scaled(slice(in_turn(profile, profile.span[i], costs)), pieces) + waiting, "links one after the other");
     // The last slice sets out after all others have passed the slowest link.
     for (size_t link = 0; link < link_kinds; ++link) {

@@ -1,5 +1,5 @@
-// Seconds for a Profile on a machine, in constant time. The price is the largest of what can hold a run up: the way of one slice from
-// end to end, the busiest port of each kind, the busiest processor, the connection that waits for credits most. Only sums, products,
+// Seconds for a Profile on a machine, in constant time. The price is the largest of what can hold a run up: the way of a round's slices
+// from end to end, the busiest port of each kind, the busiest processor, the connection that waits for credits most. Only sums, products,
 // quotients and comparisons of doubles, and no contraction, so that ranks on different kinds of processors price alike.
 #pragma once
 #include <optional>

@@ -76,6 +76,20 @@ TEST_CASE("exchanges one after another, each with all slices of a round, take ne
   }
 }
 
+TEST_CASE("exchanges whose few slices do not cover a message's latency take nearly as long as simulated") {
+  const Costs costs = *default_constants()->machine("gpu_cluster");
+  for (const std::string_view family : {"halving_doubling", "pat"}) {
+    for (const Collective collective : {Collective::reduce_scatter, Collective::all_gather}) {
+      for (const double bytes : {1000.0, 2000.0, 4000.0}) {
+        INFO(family << " " << name(collective) << " " << bytes);
+        const double ratio = predicted(*family_named(family), {collective, 512, 1, 0, {}}, 1, costs, bytes, {64 << 10, 4, 64});
+        CHECK(ratio >= 0.98);  // it was 0.81 when only the first slice was taken to wait
+        CHECK(ratio <= 1.001);
+      }
+    }
+  }
+}
+
 // A price is the largest of several bounds, and so too low where two of them do not overlap: in most cases by little, at worst by 57 %,
 // in a reduction by two trees over three ranks.
 TEST_CASE("prices are near the simulated times, from 8 bytes to 64 MiB", "[long]") {

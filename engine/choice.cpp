@@ -167,7 +167,8 @@ bool must_be_ordered(const Circumstances& c, const Call& call) {
 topo::Query query(const Circumstances& c, const Call& call, bool plays) {
   topo::Query out;
   out.collective = call.collective;
-  out.block_bytes = static_cast<double>(call.count * size_of(call.type));
+  out.element_bytes = size_of(call.type);
+  out.block_bytes = static_cast<double>(call.count * out.element_bytes);
   out.ranks = c.ranks;
   const Placed placed = placed_for(c, call);
   const bool alike = placed.hosts.size() == 2;
@@ -187,6 +188,7 @@ topo::Query query(const Circumstances& c, const Call& call, bool plays) {
   out.partial_widths = static_cast<double>(kernels::partial_size(call.type)) / static_cast<double>(size_of(call.type));
   if (out.ordered && call.op == ReduceOp::premul_sum) {  // whose parts travel as partial sums do
     out.block_bytes *= out.partial_widths;
+    out.element_bytes = kernels::partial_size(call.type);
     out.partial_widths = 1;
   }
   return out;

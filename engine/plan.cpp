@@ -119,8 +119,7 @@ Result<Plan> Plan::make(std::shared_ptr<const Proven> proven, const Call& call, 
     return Error{Code::invalid_usage, fmt::format("{}: a message of {} chunks is at least {} bytes, GYRE_SLOT_BYTES is {}", plan.text_,
                                                   together, together * wire, slot_bytes)};
   }
-  size_t unit = std::max<size_t>(1, unit_bytes / element);
-  while (unit > most) unit /= 2;
+  const size_t unit = schedule::fitting(std::max<size_t>(1, unit_bytes / element), most);
   plan.bounds_ = chunk_bounds(call.count, plan.schedule().chunks, unit);
   size_t longest = 0;
   for (size_t c = 0; c + 1 < plan.bounds_.size(); ++c) longest = std::max(longest, plan.bounds_[c + 1] - plan.bounds_[c]);

@@ -92,6 +92,7 @@ topo::Query query_of(const Sample& s, const topo::Costs& costs) {
   topo::Query query;
   query.collective = s.collective;
   query.block_bytes = static_cast<double>(s.block_bytes());
+  query.element_bytes = sizeof(float);
   query.ranks = s.ranks;
   query.placement = placement_of(s);
   query.channels = 2;

@@ -27,6 +27,7 @@ Result<Query> query(const ModelCommand& command, const Config& config) {
   }
   Query out;
   out.collective = command.collective;
+  out.element_bytes = sizeof(float);  // the type that sweeps have, unless told
   out.ranks = command.ranks;
   out.root = rooted(command.collective) ? command.root : 0;
   out.placement = {command.nodes == 1 ? 0 : command.ranks / command.nodes};

@@ -99,10 +99,18 @@ std::optional<double> measured(const Query& query, const Candidate& candidate, c
   return candidate.price.seconds * (off[0] + beside->part * (off[1] - off[0]));
 }
 
-// Of a block, as sent.
+// Of an element, as sent, in bytes of an input's: in all messages, of which at the least half hold partial sums.
+double sent_widths(const Query& query, const Family& family, const Shape& shape, Profiles& profiles) {
+  return query.ordered && profiles.order_of(family, shape).sends_partial ? query.partial_widths : 1;
+}
 double sent_bytes(const Query& query, const Family& family, const Shape& shape, Profiles& profiles) {
-  const bool partial = query.ordered && profiles.order_of(family, shape).sends_partial;
-  return query.block_bytes * (partial ? query.partial_widths : 1);  // all of its messages: at the least half of them hold partial sums
+  return query.block_bytes * sent_widths(query, family, shape, profiles);
+}
+// As an engine's plan finds it, which makes slices as short as that.
+bool fits_slot(const Query& query, const Candidate& candidate, const Profile& profile, Profiles& profiles) {
+  const double element =
+      static_cast<double>(query.element_bytes) * sent_widths(query, *family_named(candidate.family), candidate.shape, profiles);
+  return profile.longest_message * element <= static_cast<double>(query.cutting.slot_bytes);
 }
 
 Candidate candidate(const Query& query, const Family& family, const std::vector<int>& grid, uint32_t channels, Profiles& profiles) {
@@ -121,7 +129,7 @@ Candidate candidate(const Query& query, const Family& family, const std::vector<
   const Result<Profile>& profile = profiles.of(family.name, out.shape, query.placement, missing);
   if (!profile) {
     out.refused = profile.error().what;
-  } else if (size_t{profile->longest_message} * query.cutting.unit_bytes > query.cutting.slot_bytes) {
+  } else if (!fits_slot(query, out, *profile, profiles)) {
     out.refused = fmt::format("its messages of {} chunks don't fit a slot of {} bytes", profile->longest_message, query.cutting.slot_bytes);
   } else {
     Costs costs = query.costs;

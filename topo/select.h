@@ -18,7 +18,8 @@ namespace gyre::topo {
 
 struct Query {
   Collective collective = Collective::all_reduce;
-  double block_bytes = 0;  ///< of a block (schedule/layout.h)
+  double block_bytes = 0;    ///< of a block (schedule/layout.h)
+  size_t element_bytes = 1;  ///< of its elements: a message has at least one of each of its chunks
   int ranks = 1;
   Rank root = 0;
   Placement placement;

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "engine/plan.h"
 #include "test/catch.h"
 #include "test/folder.h"
 #include "test/kept_log.h"
@@ -155,6 +156,32 @@ TEST_CASE("every collective has a schedule, whatever its size, and the one that 
       }
     }
   }
+}
+
+TEST_CASE("a schedule is refused where its plan is, whose messages fit no slot, and else priced as cut by it") {
+  topo::Profiles profiles;
+  int refused = 0;
+  for (const size_t slot_bytes : {16U, 32U, 64U, 256U, 4096U}) {
+    for (const DataType type : {DataType::int8, DataType::float32, DataType::float64}) {
+      Circumstances c = with("auto", 0, 16);
+      c.cutting.slot_bytes = slot_bytes;
+      const Call call{Collective::reduce_scatter, 5000, type, ReduceOp::sum, 0};
+      for (const topo::Candidate& candidate : topo::choose(query(c, call, false), profiles).candidates) {
+        const topo::Family& family = *topo::family_named(candidate.family);
+        if (!topo::refusal(family, candidate.shape).empty() || topo::lacks_nodes(family, candidate.shape)) continue;
+        INFO(candidate.family << " of " << name(type) << ", slots of " << slot_bytes << " bytes: " << candidate.refused);
+        const auto proven = prove(candidate.family, candidate.shape, {c.cutting.credits, slot_bytes});
+        REQUIRE(proven);
+        const auto plan = Plan::make(*proven, call, slot_bytes);
+        CHECK(static_cast<bool>(plan) == candidate.refused.empty());
+        refused += plan ? 0 : 1;
+        if (!plan) continue;
+        const schedule::Cut cut = schedule::cut(call.count * size_of(type), 1, plan->schedule().longest_message(), c.cutting);
+        CHECK(int64_t{plan->slices()} * plan->rounds() == cut.pieces());
+      }
+    }
+  }
+  CHECK(refused > 0);
 }
 
 TEST_CASE("what was found not to run is passed over, also where it was named, until nothing is left, with the reasons") {

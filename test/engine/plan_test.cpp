@@ -238,6 +238,35 @@ TEST_CASE("a message of many chunks fits a slot, if need be an element of each")
   }
 }
 
+TEST_CASE("ranks whose messages fit their slots only with few elements of each chunk have the sums") {
+  constexpr size_t ranks = 16, count = 10;
+  for (const size_t slot_bytes : {32U, 64U}) {
+    for (const std::string_view family : {"halving_doubling", "pat"}) {
+      const transport::Slots slots{8, slot_bytes};
+      const auto made = prove(family, {Collective::reduce_scatter, ranks, 1, 0, {}}, slots);
+      REQUIRE(made);
+      const Plan plan = *Plan::make(*made, {Collective::reduce_scatter, count, DataType::int32, ReduceOp::sum, 0}, slots.bytes);
+      INFO(plan.text() << ", slots of " << slot_bytes << " bytes, messages of " << plan.message_bytes());
+      CHECK(plan.message_bytes() == slot_bytes);
+      CHECK(plan.slices() * plan.rounds() > 1);
+      const test::LoopbackMesh mesh(ranks, slots);
+      std::vector<std::vector<int32_t>> in(ranks, std::vector<int32_t>(ranks * count)), out(ranks, std::vector<int32_t>(count));
+      std::vector<std::vector<std::byte>> scratch(ranks, std::vector<std::byte>(plan.scratch_bytes()));
+      std::vector<HostMachine> machines;
+      for (size_t rank = 0; rank < ranks; ++rank) {
+        for (size_t i = 0; i < in[rank].size(); ++i) in[rank][i] = static_cast<int32_t>(rank * 1000 + i);
+        machines.emplace_back(static_cast<Rank>(rank), 0, 0, mesh.fifos(rank), Away{});
+        machines.back().bind(plan, 7, {in[rank].data(), out[rank].data()}, scratch[rank].data());
+      }
+      for (bool any = true; any;) {
+        any = false;
+        for (HostMachine& machine : machines) any = machine.run() || any;
+      }
+      for (size_t i = 0; i < ranks * count; ++i) CHECK(out[i / count][i % count] == static_cast<int32_t>(1000 * 120 + 16 * i));
+    }
+  }
+}
+
 TEST_CASE("a message that fits no slot even with an element of each chunk is an error that names the option") {
   const auto made = prove(by_hand(Collective::broadcast, 3, 1024, 0), {8, 4096});
   REQUIRE(made);

@@ -177,8 +177,26 @@ TEST_CASE("what a machine does not allow is refused with the reason") {
   query.placement.per_node = 3;  // nodes of 3, 3 and 2
   CHECK(find(choose(query, profiles), "leaders")->refused == "needs nodes of the same number of ranks, more than one");
 
-  query.cutting.slot_bytes = 128;
-  CHECK(find(choose(query, profiles), "halving_doubling")->refused == "its messages of 4 chunks don't fit a slot of 128 bytes");
+  query.element_bytes = 8;
+  query.cutting.slot_bytes = 32;
+  CHECK(find(choose(query, profiles), "halving_doubling")->refused.empty());
+  query.cutting.slot_bytes = 31;
+  CHECK(find(choose(query, profiles), "halving_doubling")->refused == "its messages of 4 chunks don't fit a slot of 31 bytes");
+}
+
+TEST_CASE(
+    "between thousands of nodes few hops win small sizes of every collective, whose messages have an element of thousands of chunks") {
+  Profiles profiles;
+  Query query = on("gpu_cluster", 4096, 1, 4);
+  query.element_bytes = 4;
+  const double all_reduce = choose(query, profiles).best()->price.seconds;
+  for (const Collective collective : {Collective::reduce_scatter, Collective::all_gather}) {
+    query.collective = collective;
+    const Choice choice = choose(query, profiles);
+    CHECK(choice.best()->price.hops == 12);
+    CHECK(choice.best()->price.seconds < all_reduce);
+    CHECK(find(choice, "pat")->refused.empty());
+  }
 }
 
 TEST_CASE("where a link is missing, what goes by relays costs more, and what has no relays is refused") {

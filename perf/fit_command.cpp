@@ -1,6 +1,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <tuple>
@@ -93,34 +94,83 @@ Result<Errors> errors(const std::vector<Sample>& samples, const topo::Costs& cos
   return Errors{median_error(priced, samples), median_error(simulated, samples)};
 }
 
-Status run(const FitCommand& command) {
-  GYRE_TRY(read_profile(command.file));  // a part of it is kept
-  const auto samples = GYRE_TRY(read_samples(command.samples));
+/// What a profile says things cost here, for new figures beside it; else the constants compiled in. Says which.
+ordered_json begun(const ordered_json& profile, const std::string& file, const std::map<std::string, std::vector<Sample>>& machines) {
+  const ordered_json anew = ordered_json::parse(*topo::constants_text(""));
+  if (!profile.contains("links") && !profile.contains("made_for")) return anew;
+  const auto before = topo::parse_constants(profile.dump(), file);
+  const std::string why = !before             ? before.error().what
+                          : !before->made_for ? "it does not say for which machine it was made"
+                                              : before->made_for->foreign(processors_of_host(), profile_version);
+  if (!why.empty()) {
+    fmt::print("\n{}: begun anew from the constants compiled in, as {}\n", file, why);
+    return anew;
+  }
+  std::vector<std::string> kept;
+  for (const auto& [name, machine] : profile["machines"].items())
+    if (machine.contains("measured") && machines.count(name) == 0) kept.push_back(name);
+  if (!kept.empty()) fmt::print("\n{}: what it has of {} was measured here before, and stays\n", file, fmt::join(kept, ", "));
+  return profile;
+}
+
+struct Fit {
+  topo::Costs costs;
+  ordered_json origin;
+};
+
+Result<std::map<Fitted, Fit>> fit_all(const std::vector<Sample>& samples, const std::string& command_line) {
   topo::Constants known = GYRE_TRY(topo::default_constants());
-  ordered_json file = ordered_json::parse(GYRE_TRY(topo::constants_text("")));
   std::map<Fitted, std::vector<Sample>> all;
-  std::map<std::string, std::vector<Sample>> machines;
-  for (const Sample& s : samples) all[Fitted(s)].push_back(s), machines[machine_of(s)].push_back(s);
+  for (const Sample& s : samples) all[Fitted(s)].push_back(s);
+  std::map<Fitted, Fit> made;
   fmt::print("{:<25} {:>8} {:>13} {:>16}\n", "machine", "samples", "price's error", "simulator's error");
   for (const auto& [fitted, its] : all) {
     const topo::Costs start = GYRE_TRY(costs_of(its.front(), known));
     const topo::Costs costs = GYRE_TRY(fit(its, start));
     const Errors e = GYRE_TRY(errors(its, costs));
     fmt::print("{:<25} {:>8} {:>12.1f}% {:>15.1f}%\n", fitted.link(), its.size(), 100 * e.priced, 100 * e.simulated);
-    const ordered_json origin{{"machine", processors_of_host().model},
-                              {"date", date_now()},
-                              {"command", command.command_line},
-                              {"note", fmt::format("fitted to {} samples; median error of the price {:.1f} %, of the simulator {:.1f} %",
-                                                   its.size(), 100 * e.priced, 100 * e.simulated)}};
-    put(file, fitted, costs, origin);
+    made[fitted] = {costs,
+                    {{"machine", processors_of_host().model},
+                     {"date", date_now()},
+                     {"command", command_line},
+                     {"note", fmt::format("fitted to {} samples; median error of the price {:.1f} %, of the simulator {:.1f} %", its.size(),
+                                          100 * e.priced, 100 * e.simulated)}}};
     if (!fitted.several_nodes) known.machines[fitted.machine] = costs;
   }
-  if (command.for_this_machine) {
-    for (const auto& [machine, its] : machines) file["machines"][machine]["measured"] = measured(its);
-    const Processors here = processors_of_host();
-    file["made_for"] = {{"processor", here.model}, {"processors", here.count}, {"gyre", profile_version}};
+  return made;
+}
+
+/// The times of calls that were measured now, and those of others that were before.
+ordered_json with_those_before(ordered_json now, const ordered_json& machine) {
+  const auto call = [](const ordered_json& m) { return std::tuple(m["collective"], m["ranks"], m.value("per_node", m["ranks"])); };
+  const auto before = machine.find("measured");
+  if (before == machine.end()) return now;
+  const ordered_json just_now = now;
+  for (const ordered_json& m : *before) {
+    const bool again = std::any_of(just_now.begin(), just_now.end(), [&](const ordered_json& n) { return call(n) == call(m); });
+    if (!again) now.push_back(m);
   }
+  return now;
+}
+
+Status run(const FitCommand& command) {
+  GYRE_TRY(read_profile(command.file));  // a part of it is kept
+  const auto samples = GYRE_TRY(read_samples(command.samples));
+  const auto made = GYRE_TRY(fit_all(samples, command.command_line));
+  std::map<std::string, std::vector<Sample>> machines;
+  for (const Sample& s : samples) machines[machine_of(s)].push_back(s);
   return change_profile(command.file, [&](ordered_json& profile) -> Status {
+    ordered_json file =
+        command.for_this_machine ? begun(profile, command.file, machines) : ordered_json::parse(GYRE_TRY(topo::constants_text("")));
+    for (const auto& [fitted, fit] : made) put(file, fitted, fit.costs, fit.origin);
+    if (command.for_this_machine) {
+      for (const auto& [name, its] : machines) {
+        ordered_json& machine = file["machines"][name];
+        machine["measured"] = with_those_before(measured(its), machine);
+      }
+      const Processors here = processors_of_host();
+      file["made_for"] = {{"processor", here.model}, {"processors", here.count}, {"gyre", profile_version}};
+    }
     // What NCCL's tuner chooses by is not what was fitted.
     if (profile.contains("nccl")) file["nccl"] = profile["nccl"];
     profile = std::move(file);

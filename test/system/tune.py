@@ -52,6 +52,30 @@ def a_profile_of_another_machine_or_version_is_refused():
         run("all_reduce", "-b", "1K", "-e", "1K", "-n", 2, env={"GYRE_CONSTANTS": profile}).passed()
 
 
+def a_second_transport_leaves_what_was_measured_of_the_first():
+    with tempfile.TemporaryDirectory() as folder:
+        profile = os.path.join(folder, "constants.json")
+        little = ["--collectives", "all_reduce", "--ranks", 2, "-b", 64, "-e", 128, "--rounds", 1, "-o", profile]
+        run("tune", *little, "--transport", "shm").passed()
+        with open(profile, encoding="utf-8") as file:
+            first = json.load(file)
+        tcp = [*little, "--transport", "tcp"]
+        done = run("tune", *tcp).passed()
+        check(f"{profile}: what it has of host was measured here before, and stays" in done.out, done.story())
+        with open(profile, encoding="utf-8") as file:
+            both = json.load(file)
+        check("measured" in both["machines"]["host_tcp"] and "measured" not in first["machines"]["host_tcp"], f"{both['machines']}")
+        for table in ("links", "ranks", "machines"):
+            check(both[table]["host"] == first[table]["host"], f"{both[table]['host']}, not {first[table]['host']}")
+        both["made_for"]["gyre"] = "0.0.1"  # holds no more
+        with open(profile, "w", encoding="utf-8") as file:
+            json.dump(both, file)
+        done = run("tune", *tcp).passed()
+        check(f"{profile}: begun anew from the constants compiled in, as made for gyre 0.0.1" in done.out, done.story())
+        with open(profile, encoding="utf-8") as file:
+            check("measured" not in json.load(file)["machines"]["host"], "kept what another version measured")
+
+
 def a_profile_keeps_what_the_tuner_chooses_by():
     with tempfile.TemporaryDirectory() as folder:
         profile = os.path.join(folder, "constants.json")
@@ -94,5 +118,6 @@ def each_kind_of_call_is_explained_once():
     run("all_reduce", "-b", "1K", "-e", "1K", "-n", 2).passed()  # says nothing unasked
 
 
-subjects([a_profile_is_made_and_taken_here, a_profile_of_another_machine_or_version_is_refused, a_profile_keeps_what_the_tuner_chooses_by,
+subjects([a_profile_is_made_and_taken_here, a_profile_of_another_machine_or_version_is_refused,
+          a_second_transport_leaves_what_was_measured_of_the_first, a_profile_keeps_what_the_tuner_chooses_by,
           what_cannot_be_written_is_said, each_kind_of_call_is_explained_once])

@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <fstream>
 #include <iterator>
 #include <map>
 #include <sstream>
 #include <tuple>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "perf/samples.h"
 
@@ -195,18 +194,15 @@ std::string Results::origin() const {
 }
 
 Result<Results> read_results(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) return Error{Code::invalid_argument, fmt::format("{}: {}", path, errno_text(errno))};
-  std::ostringstream whole;
-  whole << file.rdbuf();
-  const std::string text = whole.str();
-  if (whole.bad()) return Error{Code::invalid_argument, fmt::format("{}: cannot be read", path)};
-  if (const json document = json::parse(text, nullptr, false); document.is_object() && document.contains("results")) {
+  constexpr size_t most_bytes = 64 << 20;
+  const auto text = read_file(path, most_bytes);
+  if (!text) return Error{Code::invalid_argument, fmt::format("{}: {}", path, text.error().what)};
+  if (const json document = json::parse(*text, nullptr, false); document.is_object() && document.contains("results")) {
     return read_document(path, document);
   }
   std::vector<json> rows;
   std::vector<int> lines;
-  std::istringstream stream(text);
+  std::istringstream stream(*text);
   int number = 0;
   for (std::string line; std::getline(stream, line);) {
     ++number;

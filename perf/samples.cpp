@@ -7,7 +7,9 @@
 #include <cstring>
 #include <fstream>
 #include <initializer_list>
+#include <sstream>
 
+#include "base/file.h"
 #include "perf/about_run.h"
 #include "perf/benchmark.h"
 
@@ -93,10 +95,12 @@ Status append_samples(const std::string& path, const std::string& command, const
 Result<std::vector<Sample>> read_samples(const std::vector<std::string>& paths) {
   std::vector<Sample> all;
   for (const std::string& path : paths) {
-    std::ifstream file(path);
-    if (!file) return Error{Code::invalid_argument, fmt::format("{}: {}", path, std::strerror(errno))};
+    constexpr size_t most_bytes = 256 << 20;
+    const auto text = read_file(path, most_bytes);
+    if (!text) return Error{Code::invalid_argument, fmt::format("{}: {}", path, text.error().what)};
+    std::istringstream lines(*text);
     int number = 0;
-    for (std::string line; std::getline(file, line);) {
+    for (std::string line; std::getline(lines, line);) {
       ++number;
       try {
         const auto sample = nlohmann::json::parse(line);

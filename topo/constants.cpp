@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
-#include <sstream>
-
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -192,10 +190,10 @@ Result<Constants> parse_constants(std::string_view given, std::string_view sourc
 namespace {
 
 Result<std::string> text_of(const std::string& file) {
-  std::ifstream in(file);
-  std::stringstream content;
-  if (!in || !(content << in.rdbuf())) return Error{Code::invalid_argument, fmt::format("{}: can't be read", file)};
-  return content.str();
+  constexpr size_t most_bytes = 1 << 20;  // as gyre-perf writes it
+  auto text = read_file(file, most_bytes);
+  if (!text) return Error{Code::invalid_argument, fmt::format("{}: {}", file, text.error().what)};
+  return text;
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "engine/choice.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -397,5 +398,17 @@ TEST_CASE("the machine is told by transport and load, and its constants come fro
   CHECK(circumstances(configured({}), two)->costs.processors_per_node == 1);
   CHECK(query(*circumstances(configured({}), two), {}).slots);
   CHECK(!query(*circumstances(configured({"GYRE_TRANSPORT=tcp"}), two), {}).slots);
-  CHECK(error_of(circumstances(configured({"GYRE_CONSTANTS=/nowhere.json"}), two)) == "/nowhere.json: can't be read");
+  CHECK(error_of(circumstances(configured({"GYRE_CONSTANTS=/nowhere.json"}), two)) == "/nowhere.json: No such file or directory");
+}
+
+TEST_CASE("constants that have no end, or are larger than any, are refused before they are read") {
+  const test::Folder folder;
+  const auto refusal = [](const std::string& file) {
+    return error_of(circumstances(configured({"GYRE_CONSTANTS=" + file}), on({"a", "a"})));
+  };
+  REQUIRE(::mkfifo((folder / "fifo").c_str(), 0600) == 0);
+  std::ofstream(folder / "large") << std::string((1 << 20) + 1, ' ');
+  CHECK(refusal(folder / "large") == (folder / "large") + ": 1048577 bytes, must be 1048576 at most");
+  CHECK(refusal(folder / "fifo") == (folder / "fifo") + ": no regular file");
+  CHECK(refusal("/dev/zero") == "/dev/zero: no regular file");
 }

@@ -67,7 +67,9 @@ def constants_of_a_file():
         json.dump(constants, file)
         file.flush()
         run("model", "--constants", file.name, "--machine", "mine").complains("links.far.alpha_us", '"fast"', "must be a number")
-    run("model", "--constants", "/nowhere.json").complains("/nowhere.json", "can't be read")
+    run("model", "--constants", "/nowhere.json").complains("/nowhere.json", "No such file")
+    run("model", "--constants", "/dev/zero").complains("/dev/zero: no regular file")
+    run("fit", "/dev/zero", "-o", "/nowhere/constants.json").complains("/dev/zero: no regular file")
 
 
 def crossovers_of_every_machine():

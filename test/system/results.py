@@ -103,6 +103,7 @@ def what_cannot_be_compared_is_refused():
             done = run("compare", two, path).complains("cannot be compared", why, os.path.basename(path))
             check(done.code == 2 and done.out == "", done.story())
         run("compare", two, folder.path("missing")).complains("missing: No such file")
+        run("compare", two, "/dev/zero").complains("/dev/zero: no regular file")
         run("compare", two).complains("after")
         empty = folder.write("empty")
         run("compare", two, empty).complains("empty: no results: the file is empty")

@@ -55,6 +55,11 @@ std::string why_none(std::span<const TunerRule> rules, int64_t ranks, int64_t no
   if (!fills_nodes(ranks, nodes)) return "they are not as many on each node";
   const auto same = [&](const TunerRule& rule) { return rule.ranks_per_node == ranks / nodes; };
   if (std::none_of(rules.begin(), rules.end(), same)) return fmt::format("it has nothing for {} ranks on a node", ranks / nodes);
+  int64_t most_nodes = 1;
+  for (const TunerRule& rule : rules)
+    if (same(rule)) most_nodes = std::max(most_nodes, rule.most_nodes);
+  if (most_nodes > 1 && nodes > most_nodes)
+    return fmt::format("what it has for {} ranks on a node goes up to {} nodes", ranks / nodes, most_nodes);
   return fmt::format("with {} ranks on a node it has choices only for other numbers of nodes", ranks / nodes);
 }
 

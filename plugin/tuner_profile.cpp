@@ -123,13 +123,17 @@ void add_medians(std::span<TunerRule> rules, const std::vector<TunerRule::Times>
   }
 }
 
-Status add_job(const JsonObject& job, TunerRule rule, std::vector<TunerRule>& rules) {
+/// `largest`: no job with as many ranks on each node has more nodes. What was measured in it says nothing of more.
+Status add_job(const JsonObject& job, TunerRule rule, bool largest, std::vector<TunerRule>& rules) {
+  const int64_t most_nodes = rule.most_nodes;
   const JsonObject choices = GYRE_TRY(job.object("choices"));
   GYRE_TRY(check_measured(job, choices));
   GYRE_TRY(choices.only({tuner_collectives.begin(), tuner_collectives.end()}));
   const size_t before = rules.size();
   for (const auto& [collective, ignored] : choices.value().items()) {
     rule.collective = *number_of(tuner_collectives, collective);
+    const bool measured = job.value().contains(nlohmann::json::json_pointer("/measured/" + collective));
+    rule.most_nodes = largest && measured ? rule.nodes : most_nodes;
     const size_t first = rules.size();
     GYRE_TRY(add_choices(choices, collective, rule, rules));
     add_medians(std::span(rules).subspan(first), medians(job, collective));
@@ -193,11 +197,11 @@ Result<std::vector<TunerRule>> parse_tuner_profile(std::string_view text, std::s
     const auto next = std::next(job);
     TunerRule rule;
     rule.nodes = nodes;
-    rule.most_nodes = std::numeric_limits<int64_t>::max();
-    if (next != jobs.end() && next->first.first == per_node) rule.most_nodes = next->first.second - 1;
-    if (nodes == 1) rule.most_nodes = 1;  // what goes over a network is another matter
+    const bool largest = next == jobs.end() || next->first.first != per_node;
+    rule.most_nodes = nodes == 1 ? 1 : int64_t{2} * nodes;  // what goes over a network is another matter
+    if (!largest) rule.most_nodes = std::min<int64_t>(rule.most_nodes, next->first.second - 1);
     rule.ranks_per_node = per_node;
-    GYRE_TRY(add_job(job->second, rule, rules));
+    GYRE_TRY(add_job(job->second, rule, largest, rules));
   }
   return rules;
 }

@@ -5,10 +5,12 @@
 //            "jobs": [{"ranks_per_node": 8, "nodes": 2, "choices": {"all_reduce": [[0, "tree/ll"], [3280000, "tree/ll128"]]}}]}
 //
 // where a choice holds from its number of bytes to where the next one begins, and a job's for as many nodes to where the next one with as
-// many ranks on each begins; one node's for no other. A choice may be "nccl": its own; or "gyre", which is for libgyre-nccl.so, and
-// for the tuner what stands behind it, as in [0, "gyre", "tree/ll"], else its own. Its own is also what is not named, and all where a
-// profile only says what things cost. A job may say under "measured" how a collective's choices were, where they are not of the section's
-// origin. All of it that counts is whole numbers: what they say is the same on every machine.
+// many ranks on each begins, but for twice as many at most, and where it was measured and no other has more nodes, for just these: what is
+// best changes with the number of nodes, and what NCCL chooses is never far from it. One node's hold for no other. A choice may be "nccl":
+// its own; or "gyre", which is for libgyre-nccl.so, and for the tuner what stands behind it, as in [0, "gyre", "tree/ll"], else its own.
+// Its own is also what is not named, and all where a profile only says what things cost. A job may say under "measured" how a collective's
+// choices were, where they are not of the section's origin. All of it that counts is whole numbers: what they say is the same on every
+// machine.
 #pragma once
 #include <set>
 

@@ -292,11 +292,17 @@ TEST_CASE("a profile is asked like rules, and init says which of it are a commun
     CHECK(answer.channels == 0);
     return answer;
   };
-  REQUIRE(init(100'000, 12'500) == ncclSuccess);
-  CHECK(logged().back().text == "NET/gyre: tuner: 3 of 3 rules in " + file.path + " are for 100000 ranks on 12500 nodes");
+  REQUIRE(init(32, 4) == ncclSuccess);
+  CHECK(logged().back().text == "NET/gyre: tuner: 3 of 3 rules in " + file.path + " are for 32 ranks on 4 nodes");
   CHECK(ask(1023).cost(NCCL_ALGO_TREE, NCCL_PROTO_LL) == 0);
   CHECK(ask(1024).cost(NCCL_ALGO_RING, NCCL_PROTO_SIMPLE) == 0);
   CHECK(ask(1024).touched() == 1);
+  CHECK(ncclTunerPlugin_v6.finalize(context) == ncclSuccess);
+  REQUIRE(init(100'000, 12'500) == ncclSuccess);
+  CHECK(logged().back().text == "NET/gyre: tuner: " + file.path +
+                                    " has no job of 100000 ranks on 12500 nodes, all choices are NCCL's: what it has for 8 ranks on a node "
+                                    "goes up to 4 nodes");
+  CHECK(ask(8).touched() == 0);
   CHECK(ncclTunerPlugin_v6.finalize(context) == ncclSuccess);
   REQUIRE(init(8, 1) == ncclSuccess);
   CHECK(logged().back().level == NCCL_LOG_INFO);

@@ -170,9 +170,9 @@ TEST_CASE("a communicator's job in a profile has its ranks per node, and the mos
   CHECK(chosen_for(24, 3) == "2/0");
   CHECK(chosen_for(32, 4) == "4/0");
   CHECK(chosen_for(40, 5) == "4/0");
-  CHECK(chosen_for(100'000, 12'500) == "4/0");
+  CHECK(chosen_for(64, 8) == "4/0");
   CHECK(chosen_for(12, 3) == "3/0");
-  CHECK(chosen_for(16, 4) == "3/0");
+  CHECK(chosen_for(24, 6) == "3/0");
   CHECK(chosen_for(2, 1) == "5/0");
   for (const auto& [ranks, nodes, why] :
        {std::tuple{17, 2, "they are not as many on each node"},
@@ -180,6 +180,9 @@ TEST_CASE("a communicator's job in a profile has its ranks per node, and the mos
         {TunerRule::any, TunerRule::any, "they are not as many on each node"},
         {16, 1, "it has nothing for 16 ranks on a node"},
         {3, 3, "it has nothing for 1 ranks on a node"},
+        {72, 9, "what it has for 8 ranks on a node goes up to 8 nodes"},
+        {100'000, 12'500, "what it has for 8 ranks on a node goes up to 8 nodes"},
+        {28, 7, "what it has for 4 ranks on a node goes up to 6 nodes"},
         {4, 1, "with 4 ranks on a node it has choices only for other numbers of nodes"},
         {8, 2, "with 4 ranks on a node it has choices only for other numbers of nodes"},
         {4, 2, "with 2 ranks on a node it has choices only for other numbers of nodes"}}) {  // what is known of one node says nothing of a
@@ -188,6 +191,22 @@ TEST_CASE("a communicator's job in a profile has its ranks per node, and the mos
     CHECK(Tuner(rules, ranks, nodes).rules() == 0);
     CHECK(why_none(rules, ranks, nodes) == why);
   }
+}
+
+TEST_CASE("what was measured of the job with the most nodes is no choice for more") {
+  const auto measured = [](int nodes) {
+    return fmt::format(R"({{"ranks_per_node":8,"nodes":{},"choices":{{"reduce":[[0,"ring/ll"]],"broadcast":[[0,"ring/ll128"]]}},
+      "measured":{{"reduce":{{"nccl":"2.28.9"}}}}}})",
+                       nodes);
+  };
+  const auto rules = rules_in(measured(2) + "," + measured(8));
+  const auto chosen_on = [&](ncclFunc_t collective, int64_t nodes) { return chosen(Tuner(rules, 8 * nodes, nodes), collective, 8); };
+  for (const int64_t nodes : {2, 3, 4, 8}) CHECK(chosen_on(ncclFuncReduce, nodes) == "1/0");
+  for (const int64_t nodes : {1, 5, 7, 9, 16}) CHECK(chosen_on(ncclFuncReduce, nodes) == "NCCL's own");
+  for (const int64_t nodes : {2, 4, 8, 9, 16}) CHECK(chosen_on(ncclFuncBroadcast, nodes) == "1/1");
+  for (const int64_t nodes : {5, 7, 17}) CHECK(chosen_on(ncclFuncBroadcast, nodes) == "NCCL's own");
+  CHECK(why_none(rules, 136, 17) == "what it has for 8 ranks on a node goes up to 16 nodes");
+  CHECK(why_none(rules, 40, 5) == "with 8 ranks on a node it has choices only for other numbers of nodes");
 }
 
 TEST_CASE("a profile is refused by another version of gyre or of its choices, and taken by any machine") {

@@ -85,14 +85,14 @@ def a_profiles_choices_change_at_its_thresholds_and_nowhere_else():
     profile, jobs = made_profile("--nodes", 5)
     check(list(jobs) == [1, 2, 4, 5], f"{list(jobs)}")
     check(all(list(job) == ["all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce"] for job in jobs.values()), f"{jobs}")
-    for nodes, of in ((1, 1), (3, 2), (12500, 5)):  # itself; the one before; the last
+    for nodes, of in ((1, 1), (3, 2), (10, 5)):  # itself; the one before; the last, up to twice its nodes
         starts = {start for changes in jobs[of].values() for start, _ in changes}
         check(len(starts) > 5, f"{jobs[of]}")
         for size in sorted({start + by for start in starts for by in (-1, 0, 1)} - {-1}):
             wanted = {collective: [choice for start, choice in changes if start <= size][-1] for collective, changes in jobs[of].items()}
             found = asked(profile, 8 * nodes, nodes, size)
             check(found == wanted, f"{size} bytes on {nodes} nodes: {found}, not {wanted}")
-    for ranks, nodes in ((12, 3), (7, 1), (17, 2)):  # others per node, or not as many on each
+    for ranks, nodes in ((12, 3), (7, 1), (17, 2), (88, 11), (100000, 12500)):  # others per node, not as many on each, or far more nodes
         found = asked(profile, ranks, nodes, 8)
         check(set(found.values()) == {"NCCL's own"}, f"{ranks} ranks on {nodes} nodes: {found}")
 
@@ -155,6 +155,8 @@ def the_largest_job_takes_little():
         took = re.search(r"init for 100000 ranks on 12500 nodes took ([\d.]+) ms and (\d+) KiB", done.out)
         check(took is not None, done.story())
         check(float(took[1]) < 1000 and int(took[2]) < 100_000_000 >> 10, f"{what}\n{done.story()}")
+        chosen = {choice for choice, _ in choices(done).values()} - {"NCCL's own"}
+        check(bool(chosen) == what.startswith("a "), f"{what}: {chosen}")
 
 
 def prices_of_a_tuners_own_and_entries_that_it_forbids_are_choices():

@@ -18,7 +18,8 @@ namespace {
 
 constexpr const char* tuner_name = "gyre";
 
-void log_rules(const std::string& file, std::span<const TunerRule> rules, size_t own, int64_t ranks, int64_t nodes) {
+void log_rules(const std::string& file, const TunerFile& content, size_t own, int64_t ranks, int64_t nodes) {
+  const std::span<const TunerRule> rules = *content.rules;
   const auto all = std::ranges::count_if(rules, &TunerRule::has_algorithm);
   const bool profile = !rules.empty() && rules.front().ranks_per_node != TunerRule::any;
   if (file.empty())
@@ -34,7 +35,8 @@ void log_rules(const std::string& file, std::span<const TunerRule> rules, size_t
     log::info("tuner: {} has no job of {} ranks on {} nodes, all choices are NCCL's: {}", file, ranks, nodes,
               why_none(rules, ranks, nodes));
   else
-    log::info("tuner: {} of {} rules in {} are for {} ranks on {} nodes", own, all, file, ranks, nodes);
+    log::info("tuner: {} of {} rules in {} are for {} ranks on {} nodes{}{}", own, all, file, ranks, nodes,
+              content.predicted_for.empty() ? "" : ", predicted for ", content.predicted_for);
 }
 
 /// What NCCL has as the context of a communicator.
@@ -51,11 +53,11 @@ struct Context {
 
 Result<std::unique_ptr<Context>> open_tuner(int64_t ranks, int64_t nodes) {
   const Config config = GYRE_TRY(Config::from_environment());
-  const auto& rules = tuner_file(*config.tuner_file).rules;
-  if (!rules) return rules.error();
+  const TunerFile& file = tuner_file(*config.tuner_file);
+  if (!file.rules) return file.rules.error();
   auto explanations = *config.explain != 0 ? std::make_unique<TunerExplanations>(*config.tuner_file) : nullptr;
-  auto opened = std::make_unique<Context>(Context{Tuner(*rules, ranks, nodes), std::move(explanations)});
-  log_rules(*config.tuner_file, *rules, opened->tuner.rules(), ranks, nodes);
+  auto opened = std::make_unique<Context>(Context{Tuner(*file.rules, ranks, nodes), std::move(explanations)});
+  log_rules(*config.tuner_file, file, opened->tuner.rules(), ranks, nodes);
   return opened;
 }
 

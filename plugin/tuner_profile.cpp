@@ -206,18 +206,24 @@ Result<std::vector<TunerRule>> parse_tuner_profile(std::string_view text, std::s
   return rules;
 }
 
-std::set<std::string> measured_on(std::string_view text) {
-  std::set<std::string> machines;
+ProfileOrigin origin_of_choices(std::string_view text) {
+  ProfileOrigin origin;
   const auto whole = topo::parse_json(text, "");
-  const nlohmann::json::json_pointer jobs("/nccl/jobs");
-  if (!whole || !whole->contains(jobs)) return machines;
+  const nlohmann::json::json_pointer section("/nccl"), jobs("/nccl/jobs");
+  if (!whole || !whole->contains(jobs)) return origin;
+  bool measured = false;
   for (const auto& job : (*whole)[jobs]) {
-    const auto measured = job.value("measured", nlohmann::json::object());
-    for (const auto& how : measured) {
-      if (how.is_object() && how.contains("machine") && how["machine"].is_string()) machines.insert(how["machine"]);
+    for (const auto& how : job.value("measured", nlohmann::json::object())) {
+      measured = true;
+      const auto add = [&](const char* key, std::set<std::string>& to) {
+        if (how.is_object() && how.contains(key) && how[key].is_string()) to.insert(how[key]);
+      };
+      add("machine", origin.machines);
+      add("nccl", origin.nccl_versions);
     }
   }
-  return machines;
+  if (!measured) origin.predicted_for = (*whole)[section].value("machine", "");
+  return origin;
 }
 
 }  // namespace gyre::plugin

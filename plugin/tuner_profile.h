@@ -25,7 +25,12 @@ bool is_tuner_profile(std::string_view text);
 /// profile that another version of gyre wrote. "made_for" is not looked at, nor what was measured where: ranks on hosts with other
 /// processors would answer differently, and hang.
 Result<std::vector<TunerRule>> parse_tuner_profile(std::string_view text, std::string_view file);
-/// The machines that its choices say they were measured on; for people.
-std::set<std::string> measured_on(std::string_view text);
+/// Where its choices say they are from; for people.
+struct ProfileOrigin {
+  std::set<std::string> machines, nccl_versions;  ///< that they were measured on, and with
+  std::string predicted_for;                      ///< the machine, where none were measured
+};
+/// Requires: it can be parsed.
+ProfileOrigin origin_of_choices(std::string_view text);
 
 }  // namespace gyre::plugin

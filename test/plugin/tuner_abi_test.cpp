@@ -69,6 +69,12 @@ constexpr const char* tree_then_ring =
 
 }  // namespace
 
+// NCCL's, as a process has it that the tuner is asked in.
+extern "C" __attribute__((visibility("default"))) ncclResult_t ncclGetVersion(int* version) {
+  *version = 22809;
+  return ncclSuccess;
+}
+
 TEST_CASE("tuner tables are named gyre") {
   for (const char* name : {ncclTunerPlugin_v1.name, ncclTunerPlugin_v2.name, ncclTunerPlugin_v3.name, ncclTunerPlugin_v4.name,
                            ncclTunerPlugin_v5.name, ncclTunerPlugin_v6.name})
@@ -177,6 +183,29 @@ TEST_CASE("choices that were measured on another machine are taken, with a warni
                                 ": has choices that were measured on NVIDIA Abacus, and this machine has " + here +
                                 "; they are taken, since all ranks must choose alike";
     CHECK((std::ranges::count(texts(), warning) == 1) != is_here);
+  }
+}
+
+TEST_CASE("choices that were measured with another NCCL are taken, with a warning that names both") {
+  const Rim rim;
+  for (const auto& [measured, warns] :
+       {std::pair{"2.27.3+cuda12.9", true}, {"2.28.9+cuda13.0", false}, {"2.28.9", false}, {"unknown", false}}) {
+    const WrittenRules file(R"({"nccl":{"machine":"m","version":")" + std::string(profile_version) +
+                            R"(","date":"","origin":"","jobs":[{"ranks_per_node":4,"nodes":2,"choices":{"reduce":[[0,"ring/ll"]]},
+                            "measured":{"reduce":{"nccl":")" +
+                            measured + R"("}}}]}})");
+    logged().clear();
+    void* context = rim.stale;
+    REQUIRE(ncclTunerPlugin_v6.init(&context, 1, 8, 2, keep_line, nullptr, nullptr) == ncclSuccess);
+    CHECK(ncclTunerPlugin_v6.finalize(context) == ncclSuccess);
+    const std::string warning =
+        "NET/gyre: GYRE_TUNER_FILE=" + file.path +
+        ": has choices that were measured with NCCL 2.27.3+cuda12.9, and this is NCCL 2.28.9; they are taken, since "
+        "all ranks must choose alike";
+    INFO(measured);
+    CHECK((std::ranges::count(texts(), warning) == 1) == warns);
+    CHECK(std::ranges::count(logged(), NCCL_LOG_WARN, &LoggedLine::level) == (warns ? 1 : 0));
+    CHECK(texts().back() == "NET/gyre: tuner: 1 of 1 rules in " + file.path + " are for 8 ranks on 2 nodes");
   }
 }
 
@@ -293,7 +322,7 @@ TEST_CASE("a profile is asked like rules, and init says which of it are a commun
     return answer;
   };
   REQUIRE(init(32, 4) == ncclSuccess);
-  CHECK(logged().back().text == "NET/gyre: tuner: 3 of 3 rules in " + file.path + " are for 32 ranks on 4 nodes");
+  CHECK(logged().back().text == "NET/gyre: tuner: 3 of 3 rules in " + file.path + " are for 32 ranks on 4 nodes, predicted for m");
   CHECK(ask(1023).cost(NCCL_ALGO_TREE, NCCL_PROTO_LL) == 0);
   CHECK(ask(1024).cost(NCCL_ALGO_RING, NCCL_PROTO_SIMPLE) == 0);
   CHECK(ask(1024).touched() == 1);
@@ -334,7 +363,7 @@ TEST_CASE("a profile's job in which nothing beats NCCL's own choice is told from
   };
   const std::string tuner = "NET/gyre: tuner: ";
   CHECK(said(16, 2) == tuner + "all choices for 16 ranks on 2 nodes are NCCL's: " + file.path + " has no others for them");
-  CHECK(said(4, 1) == tuner + "1 of 1 rules in " + file.path + " are for 4 ranks on 1 nodes");
+  CHECK(said(4, 1) == tuner + "1 of 1 rules in " + file.path + " are for 4 ranks on 1 nodes, predicted for m");
   CHECK(said(8, 1).starts_with(tuner + file.path + " has no job of 8 ranks on 1 nodes, all choices are NCCL's: with 8 ranks on a node"));
 }
 

@@ -21,12 +21,20 @@ std::vector<int> beginnings(const NodeLinks& links, const Ends& ends) {
   return ends.closes ? std::vector{0} : all_of(links.gpus);
 }
 
-// The GPUs after this one, by number and around.
-std::vector<int> others(const NodeLinks& links, int from) {
-  std::vector<int> all;
-  for (int by = 1; by < links.gpus; ++by) all.push_back((from + by) % links.gpus);
-  return all;
+// The GPUs that an order has not passed, from its last one's number on and around.
+std::vector<int> not_passed(const NodeLinks& links, const std::vector<int>& order) {
+  std::vector<bool> passed(static_cast<size_t>(links.gpus));
+  for (const int gpu : order) passed[static_cast<size_t>(gpu)] = true;
+  std::vector<int> rest;
+  for (int by = 1; by < links.gpus; ++by) {
+    const int gpu = (order.back() + by) % links.gpus;
+    if (!passed[static_cast<size_t>(gpu)]) rest.push_back(gpu);
+  }
+  return rest;
 }
+
+// What a step counts: it looks at every GPU, and was timed with 16.
+int step_of(const NodeLinks& links) { return std::max(1, links.gpus / 16); }
 
 class OverNvlinks {
  public:
@@ -36,10 +44,13 @@ class OverNvlinks {
   std::vector<std::vector<int>> run() { return next() ? found_ : std::vector<std::vector<int>>(); }
 
  private:
+  bool spent() { return (steps_ += step_of(links_)) > most_steps_; }
+
   bool next() {
     if (found_.size() == wanted_.size()) return true;
     const Ends& ends = wanted_[found_.size()];
     for (size_t before = found_.size(); before-- > 0;) {
+      if (spent()) return false;
       const std::vector<int> reverse(found_[before].rbegin(), found_[before].rend());
       if (allows(ends.first, reverse.front()) && allows(ends.last, reverse.back()) && whole(reverse, ends)) return true;
     }
@@ -61,11 +72,11 @@ class OverNvlinks {
   }
 
   bool extended(std::vector<int>& order, const Ends& ends) {
-    if (++steps_ > most_steps_) return false;
+    if (spent()) return false;
     if (static_cast<int>(order.size()) == links_.gpus) return allows(ends.last, order.back()) && closed(order, ends);
     const int from = order.back();
-    std::vector<int> to = others(links_, from);
-    std::erase_if(to, [&](int gpu) { return std::ranges::find(order, gpu) != order.end() || !taken_.free(from, gpu); });
+    std::vector<int> to = not_passed(links_, order);
+    std::erase_if(to, [&](int gpu) { return !taken_.free(from, gpu); });
     std::ranges::stable_sort(to, std::ranges::greater(), [&](int gpu) { return taken_.free_direct(from, gpu); });
     for (const int gpu : to) {
       const bool direct = taken_.take(from, gpu);
@@ -115,15 +126,14 @@ class Nearest {
   }
 
   void extend(std::vector<int> order, int64_t so_far) {
-    if (so_far >= lightest_ || ++steps_ > most_steps_) return;
+    if (so_far >= lightest_ || (steps_ += step_of(links_)) > most_steps_) return;
     if (static_cast<int>(order.size()) == links_.gpus) {
       if (!allows(ends_.last, order.back())) return;
       if (ends_.closes && links_.gpus > 1) so_far += weight(order.back(), order.front());
       if (so_far < lightest_) lightest_ = so_far, best_ = order;
       return;
     }
-    std::vector<int> to = others(links_, order.back());
-    std::erase_if(to, [&](int gpu) { return std::ranges::find(order, gpu) != order.end(); });
+    std::vector<int> to = not_passed(links_, order);
     // What may stand last is kept for there while there is another.
     const bool spare =
         static_cast<int>(order.size()) + 1 < links_.gpus && std::ranges::count_if(to, [&](int gpu) { return last(gpu); }) == 1;

@@ -46,12 +46,17 @@ std::vector<int> nearest_path(const NodeLinks& links, const Ends& ends, int most
 std::vector<Channel> rings_inside(const NodeLinks& links) {
   if (links.gpus == 0) return {};
   std::vector<Channel> out;
-  for (int count = links.gpus > 1 ? fewest_nvlinks(links) : 0; count > 0 && out.empty(); --count) {
+  // A third for as many as one GPU's NVLinks could carry, which is what switches do, a third for all smaller numbers, a third for the
+  // nearest.
+  constexpr int third = most_search_steps / 3;
+  const int most = links.gpus > 1 ? fewest_nvlinks(links) : 0;
+  for (int count = most; count > 0 && out.empty(); --count) {
     TakenLinks taken(links);
     const std::vector<Ends> wanted(static_cast<size_t>(count), Ends{{}, {}, true});
-    for (auto& order : orders_over_nvlinks(links, wanted, taken, most_search_steps)) out.push_back({std::move(order), -1, -1, true});
+    const int steps = count == most ? third : third / (most - 1);
+    for (auto& order : orders_over_nvlinks(links, wanted, taken, steps)) out.push_back({std::move(order), -1, -1, true});
   }
-  if (out.empty()) out.push_back({nearest_order(links, {{}, {}, true}, most_search_steps), -1, -1, false});
+  if (out.empty()) out.push_back({nearest_order(links, {{}, {}, true}, third), -1, -1, false});
   return out;
 }
 
@@ -59,10 +64,10 @@ std::vector<Channel> paths_through(const NodeLinks& links, std::span<const Passa
   std::vector<Ends> wanted;
   for (const Passage& passage : passages) wanted.push_back(ends_of(links, passage));
   TakenLinks taken(links);
-  std::vector<std::vector<int>> orders = orders_over_nvlinks(links, wanted, taken, most_steps);
+  std::vector<std::vector<int>> orders = orders_over_nvlinks(links, wanted, taken, most_steps / 4);
   const bool together = !orders.empty();
   std::vector<Channel> out;
-  const int each = std::max(1, most_steps / std::max(1, static_cast<int>(passages.size())));
+  const int each = std::max(1, most_steps / 4 / std::max(1, static_cast<int>(passages.size())));  // of three searches
   for (size_t i = 0; i < passages.size(); ++i) {
     // Not all have NVLinks of their own: one after the other, as far as they go.
     if (!together) orders = orders_over_nvlinks(links, {&wanted[i], 1}, taken, each);

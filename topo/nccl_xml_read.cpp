@@ -17,6 +17,7 @@ namespace gyre::topo {
 #ifdef GYRE_HAVE_PUGIXML
 namespace {
 
+constexpr int most_gpus = 576;                         // of a host: as many as NCCL (2.30) has room for in one domain of NVLinks
 constexpr int deepest = 64;                            // elements inside each other
 constexpr unsigned pci_infiniband = 0x0207;            // class and subclass
 constexpr std::string_view hidden_prefix = "fffffff";  // begins what stands for a hidden_switch
@@ -38,6 +39,10 @@ class XmlReader {
     if (version != 1) return wrong(system, fmt::format("version {} of <system>, not 1", version));
     for (const pugi::xml_node cpu : system.children("cpu")) GYRE_TRY(read_cpu(cpu));
     if (hosts_.empty()) return wrong(system, "<system> has no <cpu>");
+    for (const Topology& host : hosts_) {
+      const auto gpus = std::ranges::count_if(host.parts, [](const Part& part) { return std::holds_alternative<Gpu>(part.is); });
+      if (gpus > most_gpus) return wrong(system, fmt::format("a host of {} GPUs, must have {} at most", gpus, most_gpus));
+    }
     return std::move(hosts_);
   }
 

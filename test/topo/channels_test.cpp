@@ -2,11 +2,13 @@
 #include "topo/channels.h"
 
 #include <algorithm>
+#include <ctime>
 #include <map>
 #include <random>
 #include <set>
 
 #include "test/catch.h"
+#include "test/slow_builds.h"
 #include "test/topo/links.h"
 
 using namespace gyre;
@@ -34,6 +36,8 @@ std::string wrong(const NodeLinks& links, const std::vector<Channel>& channels) 
 }
 
 size_t alone(const std::vector<Channel>& channels) { return static_cast<size_t>(std::ranges::count_if(channels, &Channel::alone)); }
+
+double seconds_of_processor() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 }  // namespace
 
@@ -161,3 +165,19 @@ TEST_CASE("channels of random machines use no NVLink twice in a direction") {
   }
   CHECK(rings > 200);
 }
+
+TEST_CASE("a search that finds no rings takes no longer in all the more there could have been") {
+  NodeLinks links = sockets(2, 2, 4);  // two meshes with one NVLink between them, over which no ring comes back
+  for (int a = 0; a < 16; ++a)
+    for (int b = 0; b < 16; ++b)
+      if (a != b && a / 8 == b / 8) links.direct[links.at(a, b)] = 4;
+  links.direct[links.at(0, 8)] = links.direct[links.at(8, 0)] = 1;
+  const double before = seconds_of_processor();
+  CHECK(alone(rings_inside(links)) == 0);
+  CHECK(alone(rings_inside(sockets(1, 1, 576))) == 0);
+  const double took = seconds_of_processor() - before;
+  INFO(took << " s");
+  CHECK((test::sanitized || took < 1));
+}
+
+TEST_CASE("hundreds of GPUs at switches have all their rings") { CHECK(rings_inside(switched(144, 18)).size() == 18); }

@@ -1,6 +1,8 @@
 // NCCL's topology files: what is read, what is written, and what is wrong in one.
 #include "topo/nccl_xml.h"
 
+#include <fmt/format.h>
+
 #include <string>
 
 #include "test/catch.h"
@@ -175,6 +177,16 @@ TEST_CASE("NVLinks that end at processors join no GPUs") {
   };
   CHECK(linked("0x068001") == 0);
   CHECK(linked("0x068000") == 3);
+}
+
+TEST_CASE("a host of more GPUs than NCCL has room for is refused") {
+  const auto with = [](int count) {
+    std::string gpus;
+    for (int i = 0; i < count; ++i) gpus += fmt::format("<pci busid=\"{:04x}:01:00.0\" class=\"0x030200\"><gpu dev=\"{}\"/></pci>", i, i);
+    return in_cpu(gpus);
+  };
+  CHECK(wrong(with(577)) == "1:2: a host of 577 GPUs, must have 576 at most");
+  CHECK(read_one(with(576)));
 }
 
 TEST_CASE("what is wrong in a file is named with its line and column") {

@@ -14,12 +14,16 @@
 namespace gyre::topo {
 namespace {
 
-// Schedules that are made only to see which links they use.
+// Schedules that are made only to see which links they use. Steps of a ring, and of most others, grow as the square of the ranks: 1024 have
+// millions.
 constexpr int most_ranks_looked_at = 1024;
 
 Result<schedule::Schedule> looked_at(std::string_view family, const Shape& shape, const schedule::RankPairs& missing) {
   if (shape.ranks > most_ranks_looked_at)
-    return Error{Code::invalid_usage, fmt::format("links differ, and schedules of {} ranks are not looked at", shape.ranks)};
+    return Error{
+        Code::invalid_usage,
+        fmt::format("a link is missing or slower than others, and which links schedules use is looked at for {} ranks at most, not {}",
+                    most_ranks_looked_at, shape.ranks)};
   return schedule::relayed(schedule::fuse(GYRE_TRY(make(family, shape))), missing);
 }
 

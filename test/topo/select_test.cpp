@@ -213,7 +213,8 @@ TEST_CASE("where a link is missing, what goes by relays costs more, and what has
   query.overrides.push_back({0, 1, 2, false});
   CHECK(price("tree") > tree);
   query.ranks = 1025;
-  CHECK(find(choose(query, profiles), "ring")->refused == "links differ, and schedules of 1025 ranks are not looked at");
+  CHECK(find(choose(query, profiles), "ring")->refused ==
+        "a link is missing or slower than others, and which links schedules use is looked at for 1024 ranks at most, not 1025");
 }
 
 TEST_CASE("a slower link makes those that use it dearer") {

@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 #include "base/text.h"
 #include "engine/memory.h"
 #include "engine/network.h"
+#include "engine/nics.h"
 #include "kernels/canonical.h"
 #include "topo/algorithms.h"
 
@@ -14,6 +17,7 @@ namespace gyre::engine {
 namespace {
 
 constexpr size_t channels_unasked = 2;  // what any family needs
+constexpr double most_at_a_time = 1024;
 
 // What is known of ranks in the order of their numbers: hosts where those of each follow each other, whatever the order of hosts.
 Placed numbered(const Placed& placed) {
@@ -113,7 +117,8 @@ Result<Circumstances> circumstances(const Config& config, const std::vector<Fact
   return circumstances(config, facts, GYRE_TRY(topo::read_constants(*config.constants)));
 }
 
-Result<Circumstances> circumstances(const Config& config, const std::vector<Facts>& facts, const topo::ConstantsText& text) {
+Result<Circumstances> circumstances(const Config& config, const std::vector<Facts>& facts, const topo::ConstantsText& text,
+                                    std::vector<std::string> ports) {
   Circumstances c{static_cast<int>(facts.size()),
                   *config.channels,
                   *config.algorithm,
@@ -127,8 +132,11 @@ Result<Circumstances> circumstances(const Config& config, const std::vector<Fact
   const topo::Constants constants = GYRE_TRY(topo::constants_for_here(text));
   c.costs = GYRE_TRY(topo::costs_here(constants, text.file, machine(config, facts)));
   const HostLoad load = most_crowded(facts);
-  if (hosts_by_verbs(config, facts))
+  c.ports = std::move(ports);
+  const bool by_verbs = hosts_by_verbs(config, facts);
+  if (by_verbs && *config.transport == "auto")
     c.costs.link[topo::between] = GYRE_TRY(topo::costs_here(constants, text.file, host_machine("verbs", load))).link[topo::between];
+  if (by_verbs) c.costs = GYRE_TRY(by_ports(std::move(c.costs), nics(facts, c.ports)));
   c.costs.processors_per_node = load.crowded ? load.processors : 0;
   c.slots = !all_over_tcp(config, facts);
   const auto credits = static_cast<uint32_t>(*config.slots);
@@ -157,6 +165,11 @@ topo::Costs on_gpus(const topo::Costs& hosts, topo::Costs gpus) {
   through.alpha += network.alpha;
   through.overhead += network.overhead;
   through.beta = std::max(through.beta, network.beta);  // pieces of a message are on both ways at a time
+  through.name += " and " + network.name;
+  if (gpus.nics_per_node > 0 && network.beta > 0) {
+    const double at_a_time = std::floor(std::min(through.beta / network.beta, most_at_a_time));
+    gpus.nics_per_node = std::max(gpus.nics_per_node, hosts.nics_per_node * static_cast<int>(at_a_time));
+  }
   return gpus;
 }
 

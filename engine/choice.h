@@ -23,25 +23,27 @@ struct Circumstances {
   Placed placed;                   ///< used where no grid was given, and sums may be in any order
   topo::Costs costs;               ///< of GYRE_CONSTANTS, for ranks that are joined like these
   schedule::Cutting cutting;
-  bool ordered = false;            ///< GYRE_NUMERICS
-  size_t memory_bytes = 0;         ///< GYRE_MEMORY_BYTES, the least of all ranks; 0: no bound
-  size_t scratch_room = SIZE_MAX;  ///< what that leaves for scratch
-  bool slots = true;               ///< topo::Query::slots
-  schedule::RankPairs missing{};   ///< ranks that are not joined
-  /// Near the ranks' GPUs; for people only.
-  std::vector<std::string> ports{};
+  bool ordered = false;              ///< GYRE_NUMERICS
+  size_t memory_bytes = 0;           ///< GYRE_MEMORY_BYTES, the least of all ranks; 0: no bound
+  size_t scratch_room = SIZE_MAX;    ///< what that leaves for scratch
+  bool slots = true;                 ///< topo::Query::slots
+  schedule::RankPairs missing{};     ///< ranks that are not joined
+  std::vector<std::string> ports{};  ///< near the ranks' GPUs
 };
-/// Error: a GYRE_GRID that is none for so many ranks, or GYRE_CONSTANTS that can't be read or lack this kind of machine.
-Result<Circumstances> circumstances(const Config&, const std::vector<Facts>&, const topo::ConstantsText&);
+/// `ports`: near the ranks' GPUs, by which verbs goes. Error: a GYRE_GRID that is none for so many ranks, or GYRE_CONSTANTS that can't be
+/// read or lack this kind of machine.
+Result<Circumstances> circumstances(const Config&, const std::vector<Facts>&, const topo::ConstantsText&,
+                                    std::vector<std::string> ports = {});
 /// Reads GYRE_CONSTANTS for it.
 Result<Circumstances> circumstances(const Config&, const std::vector<Facts>&);
 /// The machine of the constants that ranks so joined run on: "host", or "host_ucx", "host_verbs" or "host_tcp" where that joins also the
 /// ranks of a host; with "_crowded" where a host has more ranks than processors. Where `auto` joins hosts by verbs, these links are
-/// those between hosts of "host_verbs".
+/// those between hosts of "host_verbs"; and where these are the typical ones compiled in, they are as fast as the ranks' ports (nics.h).
 std::string machine(const Config&, const std::vector<Facts>&);
 
 /// What collectives on memory of GPUs cost. `gpus`: the machine "gpu" of the constants, where ranks of a host reach each other's, or
-/// "gpu_pinned", where their messages go by memory of the host; what goes to another host goes by that, and then as `hosts` has it.
+/// "gpu_pinned", where their messages go by memory of the host; what goes to another host goes by that, and then as `hosts` has it. The
+/// NICs of a host that are faster than that serve several ranks at a time.
 topo::Costs on_gpus(const topo::Costs& hosts, topo::Costs gpus);
 
 struct Choice {

@@ -7,6 +7,7 @@
 #include <bit>
 #include <climits>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -15,20 +16,17 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "transport/launch.h"
-#include "transport/transport.h"
+
+namespace gyre::transport {
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Device::Port, name, port, mbit_per_s)
+}
 
 namespace gyre::engine {
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Facts, version, host, processors, numa, backends, transport, slot_bytes, slots, channels, memory_bytes,
-                                   algorithm, grid, numerics, constants, slots_by_default, gpu)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Facts, version, host, processors, numa, backends, ports, transport, slot_bytes, slots, channels,
+                                   memory_bytes, algorithm, grid, numerics, constants, slots_by_default, gpu)
 
 namespace {
-
-std::vector<std::string> own_backends(std::string_view transport) {
-  std::vector<std::string> names;
-  for (const transport::Device& device : transport::devices(transport)) names.push_back(device.backend);
-  return names;
-}
 
 std::vector<uint64_t> own_processors() {
   cpu_set_t set;
@@ -87,11 +85,18 @@ bool are_alike(const std::vector<schedule::RankOrder>& on_hosts) {
 Result<std::vector<Facts>> exchange_facts(transport::Bootstrap& bootstrap, const Config& config, std::string constants,
                                           const std::optional<topo::GpuRow>& gpu) {
   const std::vector<uint64_t> processors = own_processors();
+  std::vector<std::string> backends;
+  std::vector<transport::Device::Port> ports;
+  for (transport::Device& device : transport::devices(*config.transport)) {
+    backends.push_back(std::move(device.backend));
+    std::ranges::move(device.ports, std::back_inserter(ports));
+  }
   const Facts own{std::string(version),
                   own_host(config),
                   processors,
                   numa_of(processors, "/sys/devices/system/node"),
-                  own_backends(*config.transport),
+                  std::move(backends),
+                  std::move(ports),
                   *config.transport,
                   *config.slot_bytes,
                   *config.slots,

@@ -10,15 +10,17 @@
 #include "topo/channel_orders.h"
 #include "topo/gpu_row.h"
 #include "transport/bootstrap.h"
+#include "transport/transport.h"
 
 namespace gyre::engine {
 
 struct Facts {
   std::string version;
-  std::string host;                   ///< ranks of equal text share memory and a network
-  std::vector<uint64_t> processors;   ///< that it may run on, a bit each
-  int numa = -1;                      ///< the NUMA node that has all of them; -1: none has
-  std::vector<std::string> backends;  ///< transports that can be opened here, the best first
+  std::string host;                            ///< ranks of equal text share memory and a network
+  std::vector<uint64_t> processors;            ///< that it may run on, a bit each
+  int numa = -1;                               ///< the NUMA node that has all of them; -1: none has
+  std::vector<std::string> backends;           ///< transports that can be opened here, the best first
+  std::vector<transport::Device::Port> ports;  ///< of these verbs': all that it can use
   std::string transport;
   size_t slot_bytes = 0;
   size_t slots = 0;

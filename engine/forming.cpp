@@ -97,7 +97,8 @@ Result<std::unique_ptr<Communicator>> Communicator::form(std::unique_ptr<transpo
   const auto facts = GYRE_TRY(exchange_facts(*bootstrap, given, constants->digest(), gpu));
   const auto fitting = within_memory(suited(given, facts), facts);
   const auto gpus = fitting ? gpu_ranks(facts) : Result<std::vector<topo::GpuRank>>(fitting.error());
-  auto circumstances = gpus ? engine::circumstances(*fitting, facts, *constants) : Result<Circumstances>(gpus.error());
+  auto circumstances =
+      gpus ? engine::circumstances(*fitting, facts, *constants, topo::rails_near(*gpus)) : Result<Circumstances>(gpus.error());
   if (!circumstances) {
     bootstrap->fail(circumstances.error());
     return circumstances.error();
@@ -105,7 +106,6 @@ Result<std::unique_ptr<Communicator>> Communicator::form(std::unique_ptr<transpo
   const Config& config = *fitting;
   const auto own = static_cast<size_t>(bootstrap->rank());
   auto reunion = GYRE_TRY(transport::Reunion::open(*bootstrap, facts[own].host));
-  circumstances->ports = topo::rails_near(*gpus);
   auto connections = GYRE_TRY(connect_ranks(*bootstrap, config, facts, topo::rails_from(*gpus, bootstrap->rank())));
   circumstances->missing = connections.missing;
   circumstances->placed = placed(facts, GYRE_TRY(gpu_channels(*bootstrap, *gpus, connections.missing)));

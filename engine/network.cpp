@@ -27,8 +27,8 @@ bool all_over_tcp(const Config& config, const std::vector<Facts>& facts) {
 
 bool hosts_by_verbs(const Config& config, const std::vector<Facts>& facts) {
   const auto one_host = [&](const Facts& f) { return f.host == facts[0].host; };
-  return *config.transport == "auto" && std::ranges::all_of(facts, [](const Facts& f) { return has(f, "verbs"); }) &&
-         !std::ranges::all_of(facts, one_host);
+  const bool all_can = std::ranges::all_of(facts, [](const Facts& f) { return has(f, "verbs"); });
+  return all_can && (*config.transport == "auto" || *config.transport == "verbs") && !std::ranges::all_of(facts, one_host);
 }
 
 Config suited(Config config, const std::vector<Facts>& facts) {

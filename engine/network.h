@@ -15,7 +15,7 @@ inline constexpr std::string_view transport_order[] = {"shm", "verbs", "ucx", "t
 
 /// Whether all pairs of ranks will be joined by tcp, or not at all.
 bool all_over_tcp(const Config&, const std::vector<Facts>&);
-/// Whether `auto` will join by verbs all pairs of ranks of different hosts, of which there are some.
+/// Whether verbs will join all pairs of ranks of different hosts, of which there are some: as `auto` chooses, or because it is named.
 bool hosts_by_verbs(const Config&, const std::vector<Facts>&);
 /// The configuration as it suits how the ranks will be joined: over tcp larger slots and fewer, where no rank has set any, since what a
 /// message costs there is the kernel's work for each.

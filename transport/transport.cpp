@@ -60,12 +60,26 @@ bool may_fall_back([[maybe_unused]] const Config& config) {
 }  // namespace
 #endif
 
+#ifdef GYRE_HAVE_VERBS
+namespace {
+
+std::vector<Device::Port> verbs_ports() {
+  std::vector<Device::Port> ports;
+  const auto found = find_net_devices(NetFilter::from_environment(), NetUse::verbs);
+  for (const NetDevice& device : found ? *found : std::vector<NetDevice>()) ports.push_back({device.name, device.port, device.mbit_per_s});
+  return ports;
+}
+
+}  // namespace
+#endif
+
 std::vector<Device> devices(std::string_view only) {
   const auto wanted = [&](std::string_view backend) { return only == "auto" || only == backend; };
   std::vector<Device> all;
   if (wanted("shm")) all.push_back({"shm", "shm", false});
 #ifdef GYRE_HAVE_VERBS
-  if (wanted("verbs") && every_verbs_port(NetFilter::from_environment())) all.push_back({"verbs", "verbs", true});
+  if (const auto found = wanted("verbs") ? verbs_ports() : std::vector<Device::Port>(); !found.empty())
+    all.push_back({"verbs", "verbs", true, found});
 #endif
 #ifdef GYRE_HAVE_UCX
   for (const Device& device : asks_ucx(only) ? ucx_devices() : std::vector<Device>()) all.push_back(device);

@@ -209,9 +209,16 @@ class Worker {
 
 /// Where a Worker can be opened: a value, asked once.
 struct Device {
+  /// Of an RDMA NIC; each as NetDevice's.
+  struct Port {
+    std::string name;
+    int port = 1;
+    int mbit_per_s = 0;
+  };
   std::string backend;  ///< "loopback", "shm", "verbs", "ucx", "tcp"
   std::string name;
   bool between_hosts = false;
+  std::vector<Port> ports{};  ///< of verbs: all that it can use
 };
 
 /// All devices of the backends that can be used here, in order of preference; of one backend where one is named, and no other is asked

@@ -45,10 +45,8 @@ VerbsGpuMemory verbs_gpu_memory(const std::string& device, const std::string& sy
 /// By these devices, which verbs can use, in their order; a listener takes the first one's address. Short messages begin on `own`, where it
 /// is one of them.
 VerbsWay verbs_way(std::span<const NetDevice>, std::string_view own = {});
-/// Of these the ones that are named, or all where none is; 8 at most, in the order of their names, which is the peer's order too.
-std::vector<NetDevice> narrowed(std::vector<NetDevice>, std::span<const std::string> ports);
-/// By all ports of this machine that verbs can use and the filter allows, narrowed; the first that is named is its own. The error says of
-/// each port why not.
+/// By all ports of this machine that verbs can use and the filter allows, narrowed (ports.h); the first that is named is its own. The
+/// error says of each port why not.
 Result<VerbsWay> every_verbs_port(const NetFilter&, std::span<const std::string> ports = {});
 
 /// Everything made from the worker must be destroyed before it. One thread at a time.

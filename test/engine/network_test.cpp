@@ -44,6 +44,7 @@ TEST_CASE("hosts are joined by verbs where all ranks have it, and there are seve
   CHECK(hosts_by_verbs(named("auto"), {at("a", with_verbs), at("a", with_verbs), at("b", with_verbs)}));
   CHECK_FALSE(hosts_by_verbs(named("auto"), {at("a", with_verbs), at("a", plain), at("b", with_verbs)}));
   CHECK_FALSE(hosts_by_verbs(named("auto"), {at("a", with_verbs), at("a", with_verbs)}));
+  CHECK(hosts_by_verbs(named("verbs"), {at("a", with_verbs), at("b", with_verbs)}));
   CHECK_FALSE(hosts_by_verbs(named("tcp"), {at("a", with_verbs), at("b", with_verbs)}));
 }
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "test/catch.h"
+#include "transport/ports.h"
 #include "transport/verbs.h"
 
 using namespace gyre;

@@ -1,11 +1,12 @@
-#include <algorithm>
-#include <functional>
 #include <utility>
 
+#include "transport/ports.h"
 #include "transport/verbs.h"
 #include "transport/verbs/wire.h"
 
 namespace gyre::transport {
+
+static_assert(most_ports == verbs::max_rails);
 
 void VerbsWay::take(const Config& config) {
   silence = std::chrono::seconds(*config.peer_timeout);
@@ -23,14 +24,6 @@ VerbsWay verbs_way(std::span<const NetDevice> devices, std::string_view own) {
   }
   if (!devices.empty()) way.address = devices.front().address;
   return way;
-}
-
-std::vector<NetDevice> narrowed(std::vector<NetDevice> devices, std::span<const std::string> ports) {
-  const auto named = [&](const NetDevice& device) { return std::ranges::find(ports, device.name) != ports.end(); };
-  if (std::ranges::any_of(devices, named)) std::erase_if(devices, std::not_fn(named));
-  std::ranges::sort(devices, {}, [](const NetDevice& d) { return std::pair(d.name.size(), d.name); });
-  if (devices.size() > verbs::max_rails) devices.resize(verbs::max_rails);
-  return devices;
 }
 
 Result<VerbsWay> every_verbs_port(const NetFilter& filter, std::span<const std::string> ports) {

@@ -129,11 +129,20 @@ std::vector<std::vector<Way>> ways_out(const Topology& topology) {
   std::iota(turns.begin(), turns.end(), size_t{0});
   std::ranges::stable_sort(turns, {}, [&](size_t gpu) { return equal[gpu]; });  // who has no choice comes before who can give way
   std::map<std::pair<int, int>, int> taken;
+  std::map<std::pair<int, uint64_t>, int> of_chip;
+  // A chip may show its ports as devices, which have the same GUID then.
+  const auto chip = [&](const Way& way) {
+    const uint64_t guid = topology.port(way.nic, way.port).guid;
+    return std::pair(guid == 0 ? way.nic : -1, guid);
+  };
   for (const size_t gpu : turns) {
     const auto begin = all[gpu].begin(), end = begin + equal[gpu];
     if (begin == end) continue;
-    const auto own = std::ranges::min_element(begin, end, {}, [&](const Way& way) { return taken[{way.nic, way.port}]; });
+    const auto own = std::ranges::min_element(begin, end, {}, [&](const Way& way) {
+      return std::pair(taken[{way.nic, way.port}], of_chip[chip(way)]);
+    });
     ++taken[{own->nic, own->port}];
+    ++of_chip[chip(*own)];
     std::rotate(begin, own, end);
   }
   return all;

@@ -103,8 +103,9 @@ struct Way {
 };
 /// For each GPU, in the order of parts, the ports over which it reaches other machines, best first: those that are up; RDMA, then, as a
 /// network of its own that runs only where there is no RDMA, plain interfaces; in each the nearest, then the widest path, then the fastest.
-/// The first is the GPU's own: of what is still equal to it the one that fewest others have, where those with less to choose from come
-/// first, so that all rails are used. Depends on nothing but the topology: all ranks that have it agree.
+/// The first is the GPU's own: of what is still equal to it the one that fewest others have, and of such one of the NIC that fewest have,
+/// where those with less to choose from come first, so that all rails are used. Depends on nothing but the topology: all ranks that have it
+/// agree.
 std::vector<std::vector<Way>> ways_out(const Topology&);
 
 }  // namespace gyre::topo

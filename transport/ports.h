@@ -5,19 +5,20 @@
 #include <functional>
 #include <span>
 #include <string>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 namespace gyre::transport {
 
 inline constexpr size_t most_ports = 8;  ///< of a connection
 
-/// Of these the ones that are named, or all where none is; most_ports at most, in the order of their names, which is the peer's order too.
+/// Of these the ones that are named, or all where none is; most_ports at most. First ports of NICs come first, so that each NIC has one
+/// before any has two, and of these they are in the order of their names, which is the peer's order too.
 template <class Port>
 std::vector<Port> narrowed(std::vector<Port> all, std::span<const std::string> names) {
   const auto named = [&](const Port& port) { return std::ranges::find(names, port.name) != names.end(); };
   if (std::ranges::any_of(all, named)) std::erase_if(all, std::not_fn(named));
-  std::ranges::sort(all, {}, [](const Port& port) { return std::pair(port.name.size(), port.name); });
+  std::ranges::sort(all, {}, [](const Port& port) { return std::tuple(port.port, port.name.size(), port.name); });
   if (all.size() > most_ports) all.erase(all.begin() + most_ports, all.end());
   return all;
 }

@@ -77,6 +77,29 @@ TEST_CASE("ports that are equal to two GPUs are dealt the same way whoever asks"
   for (size_t gpu = 0; gpu < 2; ++gpu) CHECK(ways[gpu][0].nic == again[gpu][0].nic);
 }
 
+TEST_CASE("GPUs take a port of each NIC before any takes a second port, also of NICs that show these as devices") {
+  const auto port = [](const char* name, int number, uint64_t guid) { return Port{name, number, 400, guid, true, true}; };
+  Topology machine{{{-1, std::nullopt, Numa{}}, {0, function(1), Switch{}}}};
+  const auto add = [&](std::vector<Port> ports) {
+    machine.parts.push_back({1, function(static_cast<uint8_t>(machine.parts.size())), Nic{std::move(ports)}});
+  };
+  SECTION("ports of a device") {
+    add({port("mlx5_0", 1, 0), port("mlx5_0", 2, 0)});
+    add({port("mlx5_1", 1, 0), port("mlx5_1", 2, 0)});
+  }
+  SECTION("devices") {
+    add({port("mlx5_0", 1, 7)}), add({port("mlx5_0", 2, 7)});
+    add({port("mlx5_1", 1, 8)}), add({port("mlx5_1", 2, 8)});
+  }
+  for (int gpu = 0; gpu < 4; ++gpu) machine.parts.push_back({1, function(static_cast<uint8_t>(16 + gpu)), Gpu{}});
+  std::string own;
+  for (const auto& ways : ways_out(machine)) {
+    const Port& taken = machine.port(ways[0].nic, ways[0].port);
+    own += taken.name + ":" + std::to_string(taken.number) + " ";
+  }
+  CHECK(own == "mlx5_0:1 mlx5_1:1 mlx5_0:2 mlx5_1:2 ");
+}
+
 TEST_CASE("a GPU that has a choice leaves another the one port that is best for it") {
   // One GPU beside two switches with a port each, the other on the first of these.
   Topology machine{{{-1, std::nullopt, Numa{}}, {0, function(1), Switch{}}, {0, function(2), Switch{}}, {0, function(3), Gpu{}}}};

@@ -37,6 +37,10 @@ Result<GpuRow> gpu_row(const Topology& topology, const PciAddress& address) {
   for (const Rail& rail : links.rails) {
     if (std::ranges::find(rail.near, own) != rail.near.end()) row.rails.push_back(name_of(topology, rail));
   }
+  const std::vector<Way> ways = ways_out(topology)[static_cast<size_t>(own)];
+  if (ways.empty()) return row;
+  const auto first = std::ranges::find(row.rails, name_of(topology, {ways[0].nic, ways[0].port, {}}));
+  std::rotate(row.rails.begin(), first, first + 1);
   return row;
 }
 

@@ -17,7 +17,9 @@ std::vector<Rail> rails_of(const Topology& topology) {
     for (const Way& way : ways[gpu]) {
       const Way& best = ways[gpu][0];
       const Port &port = topology.port(way.nic, way.port), &of_best = topology.port(best.nic, best.port);
-      const bool as_good = way.path.distance == best.path.distance && port.rdma == of_best.rdma && port.gbit_per_s >= of_best.gbit_per_s;
+      const bool as_wide = way.path.bytes_per_s >= best.path.bytes_per_s || way.path.bytes_per_s * 8e-9 >= port.gbit_per_s;
+      const bool as_fast = as_wide && port.gbit_per_s >= of_best.gbit_per_s;
+      const bool as_good = as_fast && way.path.distance == best.path.distance && port.rdma == of_best.rdma;
       if (as_good && !near.contains({way.nic, way.port})) near[{way.nic, way.port}].push_back(static_cast<int>(gpu));
     }
   }

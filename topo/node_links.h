@@ -33,7 +33,8 @@ struct NodeLinks {
   bool operator==(const NodeLinks&) const = default;
 };
 
-/// Of all GPUs. A rail is a port that is some GPU's best way out, or one that is as good but left over; in the order of NICs and ports.
+/// Of all GPUs. A rail is a port that is some GPU's best way out, or one that is as good but left over: as near and fast, by a path as wide
+/// or as wide as the port is fast; in the order of NICs and ports.
 NodeLinks node_links(const Topology&);
 
 }  // namespace gyre::topo

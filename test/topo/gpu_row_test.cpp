@@ -30,6 +30,21 @@ TEST_CASE("a rank knows how far its GPU is from the others, and the port beside 
   CHECK(error_of(gpu_row(topology, *parse_pci_address("0000:01:00.0"))) == "this machine shows no GPU at 0000:01:00.0");
 }
 
+TEST_CASE("the port by which a GPU goes out stands first, whatever the ports' order, and a port on too narrow a path is none") {
+  for (const std::string speed : {"32.0 GT/s PCIe", "16.0 GT/s PCIe"}) {
+    const FakeMachine machine;
+    machine.x86();
+    machine.numa(0, "ff");
+    machine.gpu("0000:10/0000:10:00.0", 0);
+    const std::string narrow = machine.pci("0000:20/0000:20:00.0", {"0x020700", "0x15b3", 0, speed, 8, 8});
+    machine.rdma(narrow, "mlx5_0", "200 Gb/sec (4X HDR)");
+    machine.rdma(machine.nic("0000:21/0000:21:00.0", 0), "mlx5_1", "200 Gb/sec (4X HDR)");
+    const std::vector<std::string> both{"mlx5_1:1", "mlx5_0:1"}, one{"mlx5_1:1"};
+    INFO(speed);
+    CHECK(row_at(*discover(machine.root()), "0000:10:00.0").rails == (speed == "32.0 GT/s PCIe" ? both : one));
+  }
+}
+
 TEST_CASE("and the NVLinks between them") {
   const FakeMachine machine;
   test::make_dgx(machine);

@@ -51,8 +51,22 @@ ByName rails_near(const HostGpus& host) {
   return rails;
 }
 
+// Ports that all hosts have. They are everybody's first rails, so that channels go from a port to the one of its name, whatever else there
+// is on a host, or is down there: networks are often built so that others are further.
+std::set<std::string_view> rails_everywhere(std::span<const HostGpus> hosts) {
+  std::map<std::string_view, size_t> times;
+  for (const HostGpus& host : hosts) {
+    for (const auto& [name, near] : rails_near(host)) ++times[name.second];
+  }
+  std::set<std::string_view> all;
+  for (const auto& [name, count] : times) {
+    if (count == hosts.size()) all.insert(name);
+  }
+  return all;
+}
+
 // Of two GPUs either may be the one that knows, in containers that show each other less.
-NodeLinks links_of(const HostGpus& host) {
+NodeLinks links_of(const HostGpus& host, const std::set<std::string_view>& everywhere) {
   NodeLinks links;
   links.gpus = static_cast<int>(host.ranks.size());
   const size_t gpus = host.ranks.size();
@@ -73,8 +87,13 @@ NodeLinks links_of(const HostGpus& host) {
       }
     }
   }
-  for (const auto& [name, near] : rails_near(host))
-    links.rails.push_back({static_cast<int>(links.rails.size()), 0, {near.begin(), near.end()}});
+  const ByName rails = rails_near(host);
+  for (const bool first : {true, false}) {
+    for (const auto& [name, near] : rails) {
+      if (everywhere.contains(name.second) == first)
+        links.rails.push_back({static_cast<int>(links.rails.size()), 0, {near.begin(), near.end()}});
+    }
+  }
   return links;
 }
 
@@ -135,9 +154,10 @@ Result<GpuRings> gpu_rings(std::span<const GpuRank> all, const schedule::RankPai
   std::vector<JobNode> nodes;
   std::vector<std::vector<Rank>> sharing;  // [GPU of the job]
   const std::vector<HostGpus> hosts = hosts_of(all);
+  const std::set<std::string_view> everywhere = rails_everywhere(hosts);
   for (const int number : host_order(static_cast<int>(hosts.size()), apart(hosts, missing))) {
     const HostGpus& host = hosts[static_cast<size_t>(number)];
-    nodes.push_back({links_of(host), {}});
+    nodes.push_back({links_of(host, everywhere), {}});
     for (const auto& [name, ranks] : host.ranks) {
       nodes.back().ranks.push_back(static_cast<Rank>(sharing.size()));
       sharing.push_back(ranks);

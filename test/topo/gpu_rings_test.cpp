@@ -23,9 +23,10 @@ std::vector<GpuRow> rows_of(const Topology& topology) {
   return rows;
 }
 
-Topology dgx(int nvlinks) {
+Topology dgx(int nvlinks, const std::string& down = "") {
   const FakeMachine machine;
   test::make_dgx(machine);
+  if (!down.empty()) machine.put("sys/class/infiniband/" + down + "/ports/1/state", "1: DOWN");
   std::vector<DriverGpu> driver;
   for (int gpu = 0; gpu < 8; ++gpu) {
     driver.push_back({*parse_pci_address("0000:" + std::to_string(10 * gpu + 13) + ":00.0"), {}});
@@ -169,6 +170,24 @@ TEST_CASE("between hosts there is a ring for each port near a GPU, which leaves 
         CHECK(ranks[static_cast<size_t>(chain[8 * host])].gpu.gpu == ranks[static_cast<size_t>(chain[0])].gpu.gpu);
     }
   }
+}
+
+TEST_CASE("where a port is down on one host the others' rings go from each port to the one of its name") {
+  const auto whole = dgx_rows(18), lacking = rows_of(dgx(18, "mlx5_1"));  // whose GPU goes out by the port for storage
+  std::vector<GpuRank> ranks;
+  for (size_t gpu = 0; gpu < 8; ++gpu) ranks.push_back({"a", whole[gpu]}), ranks.push_back({"b", lacking[gpu]});
+  const auto rings = gpu_rings(ranks)->orders.rings;
+  REQUIRE(rings.size() == 8);
+  size_t all = 0, to_the_same = 0;
+  for (const RankOrder& ring : rings) {
+    all += hops_between_hosts(ring, ranks);
+    to_the_same += hops(ring, [&](Rank from, Rank to) {
+      const GpuRank &one = ranks[static_cast<size_t>(from)], &next = ranks[static_cast<size_t>(to)];
+      return one.host != next.host && std::ranges::find_first_of(one.gpu.rails, next.gpu.rails) != one.gpu.rails.end();
+    });
+  }
+  CHECK(all == 16);
+  CHECK(to_the_same == 14);
 }
 
 TEST_CASE("rings and chains are the channels that gyre-perf topo shows of the machine, on one host and on several") {

@@ -8,6 +8,7 @@
 #include <map>
 #include <tuple>
 
+#include "base/log.h"
 #include "base/net_sysfs.h"
 #include "base/sysfs.h"
 #include "base/text.h"
@@ -107,6 +108,18 @@ std::vector<Found> find_gpus(const fs::path& sys, std::span<const DriverGpu> dri
   return gpus;
 }
 
+// The driver may know more than a container, or a machine that hides its PCI devices, shows.
+void say_hidden(std::span<const DriverGpu> driver, const std::vector<Found>& gpus) {
+  std::vector<std::string> hidden;
+  for (const DriverGpu& gpu : driver) {
+    const auto here = [&](const Found& found) { return found.place->chain.back() == gpu.address; };
+    if (std::ranges::none_of(gpus, here)) hidden.push_back(text(gpu.address));
+  }
+  if (!hidden.empty())
+    log::info("the driver has GPUs that the system does not show, and no map can: {} of {}: {}", hidden.size(), driver.size(),
+              fmt::join(hidden, ", "));
+}
+
 // Puts what was found below NUMA nodes and switches, in their order.
 class MachineTree {
  public:
@@ -121,6 +134,7 @@ class MachineTree {
       if (id < unheard_of && cpus.find_first_not_of("0,") != std::string::npos) numa(static_cast<int>(id), cpus);
     }
     std::vector<Found> found = find_gpus(root / "sys", driver, told);
+    say_hidden(driver, found);
     std::ranges::move(find_nics(root / "sys", told), std::back_inserter(found));
     std::stable_sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
       const auto place = [](const Found& f) { return std::tuple{f.numa, f.place ? f.place->chain : std::vector<PciAddress>{}}; };

@@ -2,6 +2,7 @@
 #include "topo/discover.h"
 
 #include "test/catch.h"
+#include "test/kept_log.h"
 #include "test/topo/five_machines.h"
 
 using namespace gyre;
@@ -106,6 +107,19 @@ TEST_CASE("a laptop: one GPU of NVIDIA's, on a link that lost lanes; what is dow
   const auto ways = ways_out(laptop);
   REQUIRE(ways[0].size() == 1);
   CHECK(port_of(laptop, ways[0][0]).name == "wlan0");
+}
+
+TEST_CASE("GPUs that the driver knows and the system does not show are told of, once") {
+  const FakeMachine machine;
+  machine.x86();
+  machine.gpu("0000:10/0000:10:00.0", 0);
+  const DriverGpu shown{*parse_pci_address("0000:10:00.0"), {}}, hidden{*parse_pci_address("0000:20:00.0"), {}},
+      other{*parse_pci_address("0000:30:00.0"), {}};
+  const test::KeptLog log;
+  CHECK(found(machine, std::vector{shown}).all<Gpu>().size() == 1);
+  CHECK(log.lines().empty());
+  CHECK(found(machine, std::vector{shown, hidden, other}).all<Gpu>().size() == 1);
+  CHECK(log.count("2 of 3: 0000:20:00.0, 0000:30:00.0") == 1);
 }
 
 TEST_CASE("an interface is a way out if it is up, or its driver does not say") {

@@ -52,7 +52,8 @@ std::optional<Nics> nics(const std::vector<Facts>& facts, std::span<const std::s
 
 Result<topo::Costs> by_ports(topo::Costs costs, const std::optional<Nics>& nics) {
   schedule::LinkClass& link = costs.link[topo::between];
-  const topo::Costs typical = GYRE_TRY(GYRE_TRY(topo::default_constants()).machine("host_verbs"));
+  const topo::Constants compiled_in = GYRE_TRY(topo::default_constants());
+  const topo::Costs typical = GYRE_TRY(compiled_in.machine("host_verbs"));
   if (!nics || !cost_the_same(link, typical.link[topo::between])) return costs;
   link.beta *= static_cast<double>(typical_mbit_per_s) / static_cast<double>(nics->mbit_per_s);
   link.name += ", " + in_words(*nics);

@@ -242,8 +242,9 @@ TEST_CASE("why nothing is left is said of every family that has the collective, 
   Circumstances c = with("auto", 0, 1025);
   c.missing = {{1, 3}};
   CHECK(error_of(choose(c, {Collective::all_to_all, 8, DataType::float32, ReduceOp::sum, 0}, profiles)) ==
-        "no algorithm has alltoall for 1025 ranks; naive: links differ, and schedules of 1025 ranks are not looked at; "
-        "one_shot: links differ, and schedules of 1025 ranks are not looked at");
+        "no algorithm has alltoall for 1025 ranks; naive: a link is missing or slower than others, and which links schedules use is looked "
+        "at for 1024 ranks at most, not 1025; one_shot: a link is missing or slower than others, and which links schedules use is looked "
+        "at for 1024 ranks at most, not 1025");
 }
 
 TEST_CASE("channels are as many as were asked for, and one where none were") {

@@ -70,8 +70,8 @@ constexpr const char* tree_then_ring =
 }  // namespace
 
 // NCCL's, as a process has it that the tuner is asked in.
-extern "C" __attribute__((visibility("default"))) ncclResult_t ncclGetVersion(int* version) {
-  *version = 22809;
+extern "C" __attribute__((visibility("default"))) ncclResult_t ncclGetVersion(int* out) {
+  *out = 22809;
   return ncclSuccess;
 }
 

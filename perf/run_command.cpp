@@ -13,6 +13,7 @@
 #include <csignal>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include "base/text.h"
 #include "base/unique.h"
@@ -147,7 +148,9 @@ std::string Finished::last_line() const {
 }
 
 Result<Finished> run_command(const std::vector<std::string>& words, const Variables& variables, CommandLimits limits) {
-  Pipes pipes{GYRE_TRY(pipe_to_here()), GYRE_TRY(pipe_to_here())};
+  auto out = GYRE_TRY(pipe_to_here());
+  auto err = GYRE_TRY(pipe_to_here());
+  Pipes pipes{std::move(out), std::move(err)};
   const WaitedChildren waited;
   const EndingSignals held_back;
   const pid_t pid = GYRE_TRY(start(words, environment_with(variables), pipes));

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -226,7 +228,10 @@ Result<Costs> costs_here(const Constants& constants, const std::string& file, st
 
 std::string ConstantsText::digest() const { return fmt::format("{:016x}", fnv1a(text)); }
 
-Result<ConstantsText> read_constants(const std::string& file) { return ConstantsText{file, GYRE_TRY(constants_text(file))}; }
+Result<ConstantsText> read_constants(const std::string& file) {
+  auto text = GYRE_TRY(constants_text(file));  // first: what is half made when that fails would not be unmade
+  return ConstantsText{file, std::move(text)};
+}
 
 Result<std::string> constants_text(const std::string& file) {
   return file.empty() ? Result<std::string>(std::string(compiled_in)) : text_of(file);

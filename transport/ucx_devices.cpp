@@ -218,7 +218,8 @@ Result<Devices> query_devices() {
     unasked.selection = std::move(selection);
     return unasked;
   }
-  Survey survey{std::move(selection), GYRE_TRY(make_probe()), false, false, false, {}, {}};
+  auto probe = GYRE_TRY(make_probe());  // first: what is half made when that fails would not be unmade
+  Survey survey{std::move(selection), std::move(probe), false, false, false, {}, {}};
   GYRE_TRY(visit_all(survey));
   Devices devices;
   for (const auto& [name, why] : survey.refused)

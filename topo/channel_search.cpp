@@ -108,7 +108,9 @@ class OverNvlinks {
 
 class Nearest {
  public:
-  Nearest(const NodeLinks& links, const Ends& ends, int most_steps) : links_(links), ends_(ends), most_steps_(most_steps) {}
+  /// One way through is looked for at least.
+  Nearest(const NodeLinks& links, const Ends& ends, int most_steps)
+      : links_(links), ends_(ends), most_steps_(std::max(most_steps, (links.gpus + 1) * step_of(links))) {}
 
   std::vector<int> run() {
     for (const int first : beginnings(links_, ends_)) {

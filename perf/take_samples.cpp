@@ -119,8 +119,8 @@ int measure_launched(const MeasureCommand& command, const Config& given, transpo
   const int size = rendezvous.size;
   if (command.ranks.value_or(size) != size)
     return complain({Code::invalid_argument, fmt::format("--ranks {}: the launcher started {}", *command.ranks, size)});
-  if (size < 2 || size > most)
-    return complain({Code::invalid_argument, fmt::format("the launcher started {}: samples are of 2 to {} ranks", size, most)});
+  if (size > most)
+    return complain({Code::invalid_argument, fmt::format("the launcher started {}: samples are of {} ranks at most", size, most)});
   const auto config = with_transport(given, command.transport);
   if (!config) return complain(config.error());
   if (const Status right = check_measure(command, rendezvous.rank == 0); !right) return complain(right.error());
@@ -141,7 +141,8 @@ int measure_here(const MeasureCommand& command, const Config& given) {
 int measure(const MeasureCommand& command, const Config& config) {
   const auto launched = transport::rendezvous_from_environment(transport::Environment::of_process());
   if (!launched) return complain(launched.error());
-  return *launched ? measure_launched(command, config, **launched) : measure_here(command, config);
+  const bool several = *launched && (*launched)->size > 1;  // a shell of one task starts ranks of its own
+  return several ? measure_launched(command, config, **launched) : measure_here(command, config);
 }
 
 }  // namespace gyre::perf

@@ -91,7 +91,7 @@ Result<std::vector<Facts>> exchange_facts(transport::Bootstrap& bootstrap, const
     backends.push_back(std::move(device.backend));
     std::ranges::move(device.ports, std::back_inserter(ports));
   }
-  const Facts own{std::string(version),
+  const Facts own{std::string(profile_version),
                   own_host(config),
                   processors,
                   numa_of(processors, "/sys/devices/system/node"),
@@ -114,11 +114,15 @@ Result<std::vector<Facts>> exchange_facts(transport::Bootstrap& bootstrap, const
     // Facts of another version may have another shape, so the version comes first.
     const bool told = json.is_object() && json.contains("version") && json["version"].is_string();
     const std::string theirs = told ? json["version"].get<std::string>() : "unknown";
-    if (theirs != version) {
+    if (theirs != profile_version) {
       return Error{Code::invalid_usage,
-                   fmt::format("ranks differ: rank {} runs gyre \"{}\", this one \"{}\"", all.size(), theirs, version)};
+                   fmt::format("ranks differ: rank {} runs gyre \"{}\", this one \"{}\"", all.size(), theirs, profile_version)};
     }
-    all.push_back(json.get<Facts>());
+    try {
+      all.push_back(json.get<Facts>());
+    } catch (const nlohmann::json::exception& error) {
+      return Error{Code::remote, fmt::format("rank {} tells of itself what can't be read: {}", all.size(), error.what())};
+    }
   }
   GYRE_TRY(must_agree(all, "GYRE_TRANSPORT", [](const Facts& f) { return f.transport; }));
   GYRE_TRY(must_agree(all, "GYRE_SLOT_BYTES", [](const Facts& f) { return f.slot_bytes; }));

@@ -15,7 +15,7 @@
 namespace gyre::engine {
 
 struct Facts {
-  std::string version;
+  std::string version;                         ///< profile_version: others choose otherwise
   std::string host;                            ///< ranks of equal text share memory and a network
   std::vector<uint64_t> processors;            ///< that it may run on, a bit each
   int numa = -1;                               ///< the NUMA node that has all of them; -1: none has

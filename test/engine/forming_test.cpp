@@ -9,8 +9,11 @@
 #include <future>
 #include <nlohmann/json.hpp>
 #include <thread>
+#include <tuple>
 
+#include "base/version.h"
 #include "engine/communicator.h"
+#include "engine/facts.h"
 #include "test/catch.h"
 #include "test/engine/backends.h"
 #include "test/engine/members.h"
@@ -20,10 +23,12 @@
 #include "test/text.h"
 #include "topo/constants.h"
 #include "transport/bootstrap_wire.h"
+#include "transport/door.h"
 
 using namespace gyre;
 using namespace gyre::engine;
 using gyre::test::all_configured;
+using gyre::test::configured;
 using gyre::test::contains;
 using gyre::test::error_of;
 using gyre::test::first_wrong;
@@ -211,4 +216,27 @@ TEST_CASE("the living go on without killed ranks, rank 0 among them or not", "[p
     CHECK(survivors(4, {0, 2}, backend) == Words{"", "1 3", "", "1 3"});
     CHECK(survivors(2, {0}, backend) == Words{"", "1"});
   }
+}
+
+TEST_CASE("a rank of another build, and one that says what can't be read, is named before anything is chosen") {
+  const auto said_beside = [](const std::string& other) {
+    const transport::Door door = *transport::open_door();
+    const auto join = [&](Rank rank) {
+      transport::Rendezvous at = door.rendezvous(rank, 2);
+      at.job = 1;
+      return transport::Bootstrap::join(at);
+    };
+    std::thread beside([&] {
+      auto job = join(1);
+      if (job) std::ignore = (*job)->all_gather(other);
+    });
+    std::string said = "no bootstrap";
+    if (auto job = join(0); job) said = error_of(exchange_facts(**job, configured({}), ""));
+    beside.join();
+    return said;
+  };
+  const std::string here(profile_version);
+  CHECK(said_beside(R"({"version": "0.1.0+1"})") == "ranks differ: rank 1 runs gyre \"0.1.0+1\", this one \"" + here + "\"");
+  CHECK(said_beside("[]") == "ranks differ: rank 1 runs gyre \"unknown\", this one \"" + here + "\"");
+  CHECK(contains(said_beside(R"({"version": ")" + here + "\"}"), "rank 1 tells of itself what can't be read: "));
 }

@@ -333,6 +333,7 @@ TEST_CASE(
   CHECK(beta() == typical);  // no rank knows of a port
   for (Rank rank = 0; rank < 4; ++rank) with_ports(rank, 1, 200'000);
   CHECK(beta() == typical);
+  CHECK(typical == Approx(8 / 200e9).epsilon(0.1));  // which is such a port
   for (Rank rank = 0; rank < 4; ++rank) with_ports(rank, 8, 400'000);
   CHECK(beta() == Approx(typical / 16));
   CHECK(costs({"GYRE_TRANSPORT=verbs"}).link[topo::between].beta == Approx(typical / 16));

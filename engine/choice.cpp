@@ -12,6 +12,7 @@
 #include "engine/nics.h"
 #include "kernels/canonical.h"
 #include "topo/algorithms.h"
+#include "topo/joined.h"
 
 namespace gyre::engine {
 namespace {
@@ -135,7 +136,7 @@ Result<Circumstances> circumstances(const Config& config, const std::vector<Fact
   c.ports = std::move(ports);
   const bool by_verbs = hosts_by_verbs(config, facts);
   if (by_verbs && *config.transport == "auto")
-    c.costs.link[topo::between] = GYRE_TRY(topo::costs_here(constants, text.file, host_machine("verbs", load))).link[topo::between];
+    c.costs = topo::joined(std::move(c.costs), GYRE_TRY(topo::costs_here(constants, text.file, host_machine("verbs", load))));
   if (by_verbs) c.costs = GYRE_TRY(by_ports(std::move(c.costs), nics(facts, c.ports)));
   c.costs.processors_per_node = load.crowded ? load.processors : 0;
   c.slots = !all_over_tcp(config, facts);

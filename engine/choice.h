@@ -37,8 +37,8 @@ Result<Circumstances> circumstances(const Config&, const std::vector<Facts>&, co
 /// Reads GYRE_CONSTANTS for it.
 Result<Circumstances> circumstances(const Config&, const std::vector<Facts>&);
 /// The machine of the constants that ranks so joined run on: "host", or "host_ucx", "host_verbs" or "host_tcp" where that joins also the
-/// ranks of a host; with "_crowded" where a host has more ranks than processors. Where `auto` joins hosts by verbs, these links are
-/// those between hosts of "host_verbs"; and where these are the typical ones compiled in, they are as fast as the ranks' ports (nics.h).
+/// ranks of a host; with "_crowded" where a host has more ranks than processors. Where `auto` joins hosts by verbs, what is between
+/// them is as "host_verbs" has it; where that link is the typical one compiled in, it is as fast as the ranks' ports (nics.h).
 std::string machine(const Config&, const std::vector<Facts>&);
 
 /// What collectives on memory of GPUs cost. `gpus`: the machine "gpu" of the constants, where ranks of a host reach each other's, or

@@ -6,11 +6,13 @@
 #include <cmath>
 #include <map>
 #include <random>
+#include <utility>
 
 #include "perf/search.h"
 #include "schedule/fuse.h"
 #include "schedule/simulate.h"
 #include "topo/graph.h"
+#include "topo/joined.h"
 
 namespace gyre::perf {
 namespace {
@@ -83,9 +85,8 @@ std::string machine_of(const Sample& s) { return host_machine_of(s.transport, s.
 std::string network_machine_of(const Sample& s) { return s.network == "verbs" ? host_machine_of("verbs", s.crowded()) : machine_of(s); }
 
 Result<topo::Costs> costs_of(const Sample& s, const topo::Constants& constants) {
-  topo::Costs costs = GYRE_TRY(constants.machine(machine_of(s)));
-  costs.link[topo::between] = GYRE_TRY(constants.machine(network_machine_of(s))).link[topo::between];
-  return costs;
+  topo::Costs hosts = GYRE_TRY(constants.machine(machine_of(s)));
+  return topo::joined(std::move(hosts), GYRE_TRY(constants.machine(network_machine_of(s))));
 }
 
 topo::Query query_of(const Sample& s, const topo::Costs& costs) {

@@ -13,7 +13,7 @@ namespace gyre::perf {
 /// The machine of the constants on which a sample was taken: "host", "host_tcp", "host_verbs" or "host_ucx", with "_crowded" where ranks
 /// share processors.
 std::string machine_of(const Sample&);
-/// The machine whose link between nodes the sample's had: the same, or "host_verbs" where verbs joined nodes only.
+/// The machine to which the sample's link between nodes and its times belong: the same, or "host_verbs" where verbs joined nodes only.
 std::string network_machine_of(const Sample&);
 /// What things cost there. Error: constants lack the machine.
 Result<topo::Costs> costs_of(const Sample&, const topo::Constants&);

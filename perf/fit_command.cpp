@@ -113,6 +113,25 @@ ordered_json begun(const ordered_json& profile, const std::string& file, const s
   return profile;
 }
 
+std::string call_in_words(const Sample& s) {
+  return fmt::format("{} of {} bytes by {}{} between {} ranks on {} nodes, {} inside each", name(s.collective), s.bytes, s.family,
+                     s.grid.empty() ? "" : fmt::format(" {}", fmt::join(s.grid, "x")), s.ranks, s.nodes, s.transport);
+}
+
+/// Error: samples of one link, or of one call, though different networks joined the nodes.
+Status check_networks(const std::vector<Sample>& samples) {
+  std::map<std::string, std::string> networks;
+  for (const Sample& s : samples) {
+    for (const std::string& of : {Fitted(s).link(), call_in_words(s)}) {
+      const std::string& other = networks.try_emplace(of, s.network).first->second;
+      if (other == s.network) continue;
+      return Error{Code::invalid_argument,
+                   fmt::format("{}: has samples over {} and over {}; leave out those of one", of, other, s.network)};
+    }
+  }
+  return {};
+}
+
 struct Fit {
   topo::Costs costs;
   ordered_json origin;
@@ -156,9 +175,10 @@ ordered_json with_those_before(ordered_json now, const ordered_json& machine) {
 Status run(const FitCommand& command) {
   GYRE_TRY(read_profile(command.file));  // a part of it is kept
   const auto samples = GYRE_TRY(read_samples(command.samples));
+  GYRE_TRY(check_networks(samples));
   const auto made = GYRE_TRY(fit_all(samples, command.command_line));
   std::map<std::string, std::vector<Sample>> machines;
-  for (const Sample& s : samples) machines[machine_of(s)].push_back(s);
+  for (const Sample& s : samples) machines[network_machine_of(s)].push_back(s);
   return change_profile(command.file, [&](ordered_json& profile) -> Status {
     ordered_json file =
         command.for_this_machine ? begun(profile, command.file, machines) : ordered_json::parse(GYRE_TRY(topo::constants_text("")));

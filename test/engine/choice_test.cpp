@@ -316,6 +316,33 @@ TEST_CASE("what goes between hosts has the price of verbs where that joins them,
   CHECK(same(joined().link[topo::between], constants.machine("host_crowded")->link[topo::between]));
 }
 
+TEST_CASE("times between hosts are those of the network that joins them, and times inside a host its own") {
+  auto constants = nlohmann::json::parse(*topo::constants_text(""));
+  const auto took = [](int per_node, double us) {
+    return nlohmann::json{{"collective", "all_reduce"},
+                          {"ranks", 4},
+                          {"per_node", per_node},
+                          {"bytes", {8}},
+                          {"times", {{{"algorithm", "ring"}, {"grid", nlohmann::json::array()}, {"us", {us}}}}}};
+  };
+  constants["machines"]["host"]["measured"] = {took(0, 1), took(2, 90)};
+  constants["machines"]["host_verbs"]["measured"] = {took(0, 4), took(1, 10)};
+  const test::Folder folder;
+  std::ofstream(folder / "constants.json") << constants;
+  auto facts = on({"a", "a", "b", "b"});
+  for (Facts& each : facts) each.processors = {3}, each.backends = {"shm", "verbs", "tcp"};
+  const auto times = [&](const char* transport) {
+    const auto c = *circumstances(configured({"GYRE_CONSTANTS=" + (folder / "constants.json"), transport}), facts);
+    std::string words;
+    for (const topo::Measured& m : c.costs.measured) words += fmt::format("{}: {:.0f} us; ", m.per_node, m.times[0].seconds[0] * 1e6);
+    return words;
+  };
+  CHECK(times("GYRE_TRANSPORT=auto") == "0: 1 us; 1: 10 us; ");
+  CHECK(times("GYRE_TRANSPORT=verbs") == "0: 4 us; 1: 10 us; ");
+  facts[3].backends = {"shm", "tcp"};
+  CHECK(times("GYRE_TRANSPORT=auto") == "0: 1 us; 2: 90 us; ");
+}
+
 TEST_CASE(
     "where nobody has measured verbs its price between hosts is that of the ports that ranks go by, of the host where it is highest") {
   auto facts = on({"a", "a", "b", "b"});

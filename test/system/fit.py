@@ -1,0 +1,57 @@
+"""gyre-perf fit: what it makes of samples that are written by hand, and which it refuses."""
+import json
+import os
+import tempfile
+
+from system import check, run, subjects
+
+
+def sample(us, algorithm="ring", size=64, **more):
+    return {"ranks": 4, "transport": "shm", "processors": 4, "algorithm": algorithm, "grid": [], "bytes": size, "us": [us], **more}
+
+
+def between(network, us, **more):
+    return sample(us, nodes=2, network=network, **more)
+
+
+class Fits:
+    """Into one profile."""
+
+    def __init__(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.profile = os.path.join(self.folder.name, "constants.json")
+
+    def run(self, *samples, here=True):
+        file = os.path.join(self.folder.name, "samples.jsonl")
+        with open(file, "w", encoding="utf-8") as lines:
+            lines.writelines(json.dumps(each) + "\n" for each in samples)
+        return run("fit", file, "-o", self.profile, *(["--for-this-machine"] if here else []))
+
+    def made(self):
+        with open(self.profile, encoding="utf-8") as file:
+            return json.load(file)
+
+    def times(self, machine):
+        return [(of["bytes"], times["algorithm"], times["us"]) for of in self.made()["machines"][machine].get("measured", []) for times in of["times"]]
+
+
+def times_between_hosts_are_of_the_network_that_joined_them():
+    fits = Fits()
+    fits.run(sample(1), between("verbs", 10)).passed()
+    check((fits.times("host"), fits.times("host_verbs")) == ([([64], "ring", [1])], [([64], "ring", [10])]), f"{fits.made()['machines']}")
+    fits.run(between("tcp", 90)).passed()
+    check(fits.times("host_verbs") == [([64], "ring", [10])], f"what another network took: {fits.made()['machines']}")
+    check(sorted(fits.times("host")) == [([64], "ring", [1]), ([64], "ring", [90])], f"{fits.made()['machines']}")
+
+
+def what_networks_took_is_not_mixed():
+    fits = Fits()
+    for one, other in (("tcp", "ucx"), ("verbs", "tcp")):
+        fits.run(between(one, 90), between(other, 10)).complains(f"over {one} and over {other}")
+    fits.run(between("tcp", 90), between("ucx", 10, size=128)).complains("host_between.* over tcp and over ucx")
+    check(not os.path.exists(fits.profile), "it has written a profile")
+    fits.run(between("tcp", 90), between("verbs", 10, size=128)).passed()
+    check((fits.times("host"), fits.times("host_verbs")) == ([([64], "ring", [90])], [([128], "ring", [10])]), f"{fits.made()['machines']}")
+
+
+subjects([times_between_hosts_are_of_the_network_that_joined_them, what_networks_took_is_not_mixed])

@@ -55,15 +55,16 @@ void put(ordered_json& file, const Fitted& fitted, const topo::Costs& costs, con
   machine["rank"] = fitted.machine;
 }
 
-/// The middle of each time, by collective, number of ranks and of nodes, and algorithm, at those sizes that all of its algorithms have.
+/// The middle of each time, by collective, number of ranks and of nodes, and algorithm; of the size with the most algorithms, and of those
+/// that have just these.
 ordered_json measured(const std::vector<Sample>& samples) {
   std::map<std::tuple<Collective, int, int>, std::map<size_t, std::map<std::pair<std::string, std::vector<int>>, double>>> times;
   for (const Sample& s : samples) times[{s.collective, s.ranks, s.nodes}][s.block_bytes()][{s.family, s.grid}] = s.median_us();
   ordered_json all = ordered_json::array();
   for (auto& [call, sizes] : times) {
-    size_t most = 0;
-    for (const auto& [bytes, algorithms] : sizes) most = std::max(most, algorithms.size());
-    std::erase_if(sizes, [&](const auto& size) { return size.second.size() < most; });
+    const auto most = std::ranges::max_element(sizes, {}, [](const auto& size) { return size.second.size(); })->second;
+    const auto same = [](const auto& a, const auto& b) { return a.first == b.first; };
+    std::erase_if(sizes, [&](const auto& size) { return !std::ranges::equal(size.second, most, same); });
     const auto& [collective, ranks, nodes] = call;
     ordered_json of{{"collective", name(collective)}, {"ranks", ranks}};
     if (nodes > 1) of["per_node"] = ranks / nodes;

@@ -54,4 +54,11 @@ def what_networks_took_is_not_mixed():
     check((fits.times("host"), fits.times("host_verbs")) == ([([64], "ring", [90])], [([128], "ring", [10])]), f"{fits.made()['machines']}")
 
 
-subjects([times_between_hosts_are_of_the_network_that_joined_them, what_networks_took_is_not_mixed])
+def sizes_with_other_algorithms_are_left_out():
+    fits = Fits()
+    fits.run(sample(1), sample(2, "tree"), sample(3, size=128), sample(4, "one_shot", size=128), sample(5, size=256), sample(6, "tree", size=256),
+             sample(7, size=512)).passed()
+    check(fits.times("host") == [([64, 256], "ring", [1, 5]), ([64, 256], "tree", [2, 6])], f"{fits.times('host')}")
+
+
+subjects([times_between_hosts_are_of_the_network_that_joined_them, what_networks_took_is_not_mixed, sizes_with_other_algorithms_are_left_out])

@@ -26,11 +26,14 @@ double rounded(double value) { return value < 1e-6 ? 0 : std::stod(fmt::format("
 // Samples for which the same constants are looked for. Those inside a node come first, since what they give holds between nodes, too.
 struct Fitted {
   bool several_nodes = false;
-  std::string machine;  // of what is put into the file
+  std::string machine;             // of what is put into the file
+  std::string transport, network;  // by which costs_of() tells what is known of them
 
-  explicit Fitted(const Sample& s) : several_nodes(s.nodes > 1), machine(several_nodes ? network_machine_of(s) : machine_of(s)) {}
+  explicit Fitted(const Sample& s)
+      : several_nodes(s.nodes > 1), machine(network_machine_of(s)), transport(s.transport), network(s.network) {}
   auto operator<=>(const Fitted&) const = default;
   std::string link() const { return several_nodes ? machine + "_between" : machine; }
+  std::string in_words() const { return several_nodes ? fmt::format("{} between hosts and {} inside", network, transport) : transport; }
 };
 
 ordered_json link_entry(const schedule::LinkClass& link, const ordered_json& origin) {
@@ -119,15 +122,16 @@ std::string call_in_words(const Sample& s) {
                      s.grid.empty() ? "" : fmt::format(" {}", fmt::join(s.grid, "x")), s.ranks, s.nodes, s.transport);
 }
 
-/// Error: samples of one link, or of one call, though different networks joined the nodes.
-Status check_networks(const std::vector<Sample>& samples) {
-  std::map<std::string, std::string> networks;
+/// Error: samples of one link, or of one call, though their ranks were joined otherwise.
+Status check_apart(const std::vector<Sample>& samples) {
+  std::map<std::string, std::string> joined;
   for (const Sample& s : samples) {
-    for (const std::string& of : {Fitted(s).link(), call_in_words(s)}) {
-      const std::string& other = networks.try_emplace(of, s.network).first->second;
-      if (other == s.network) continue;
+    const Fitted fitted(s);
+    for (const std::string& of : {fitted.link(), call_in_words(s)}) {
+      const std::string& other = joined.try_emplace(of, fitted.in_words()).first->second;
+      if (other == fitted.in_words()) continue;
       return Error{Code::invalid_argument,
-                   fmt::format("{}: has samples over {} and over {}; leave out those of one", of, other, s.network)};
+                   fmt::format("{}: has samples over {}, and over {}; leave out those of one", of, other, fitted.in_words())};
     }
   }
   return {};
@@ -176,7 +180,7 @@ ordered_json with_those_before(ordered_json now, const ordered_json& machine) {
 Status run(const FitCommand& command) {
   GYRE_TRY(read_profile(command.file));  // a part of it is kept
   const auto samples = GYRE_TRY(read_samples(command.samples));
-  GYRE_TRY(check_networks(samples));
+  GYRE_TRY(check_apart(samples));
   const auto made = GYRE_TRY(fit_all(samples, command.command_line));
   std::map<std::string, std::vector<Sample>> machines;
   for (const Sample& s : samples) machines[network_machine_of(s)].push_back(s);

@@ -47,11 +47,19 @@ def times_between_hosts_are_of_the_network_that_joined_them():
 def what_networks_took_is_not_mixed():
     fits = Fits()
     for one, other in (("tcp", "ucx"), ("verbs", "tcp")):
-        fits.run(between(one, 90), between(other, 10)).complains(f"over {one} and over {other}")
-    fits.run(between("tcp", 90), between("ucx", 10, size=128)).complains("host_between.* over tcp and over ucx")
+        fits.run(between(one, 90), between(other, 10)).complains(f"over {one} .*over {other} ")
+    fits.run(between("tcp", 90), between("ucx", 10, size=128)).complains("host_between.* over tcp .*over ucx ")
     check(not os.path.exists(fits.profile), "it has written a profile")
     fits.run(between("tcp", 90), between("verbs", 10, size=128)).passed()
     check((fits.times("host"), fits.times("host_verbs")) == ([([64], "ring", [90])], [([128], "ring", [10])]), f"{fits.made()['machines']}")
+
+
+def what_joined_ranks_inside_hosts_is_not_mixed():
+    fits = Fits()
+    shm, verbs = between("verbs", 90), between("verbs", 10, size=128, transport="verbs")
+    fits.run(shm, verbs).complains("host_verbs_between.* over verbs between hosts and shm inside.* over verbs between hosts and verbs inside")
+    fits.run(shm, sample(5, transport="verbs"), sample(1)).passed()
+    check("host_verbs_between" in fits.made()["links"], f"{fits.made()['links']}")
 
 
 def sizes_with_other_algorithms_are_left_out():
@@ -61,4 +69,5 @@ def sizes_with_other_algorithms_are_left_out():
     check(fits.times("host") == [([64, 256], "ring", [1, 5]), ([64, 256], "tree", [2, 6])], f"{fits.times('host')}")
 
 
-subjects([times_between_hosts_are_of_the_network_that_joined_them, what_networks_took_is_not_mixed, sizes_with_other_algorithms_are_left_out])
+subjects([times_between_hosts_are_of_the_network_that_joined_them, what_networks_took_is_not_mixed,
+          what_joined_ranks_inside_hosts_is_not_mixed, sizes_with_other_algorithms_are_left_out])

@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <tuple>
+#include <utility>
 
 #include "base/file.h"
 #include "base/processor.h"
@@ -98,23 +99,26 @@ Result<Errors> errors(const std::vector<Sample>& samples, const topo::Costs& cos
   return Errors{median_error(priced, samples), median_error(simulated, samples)};
 }
 
+/// What new figures are put into, and what is said of it.
+struct Begun {
+  ordered_json file;
+  std::string said;
+};
+
 /// What a profile says things cost here, for new figures beside it; else the constants compiled in. Says which.
-ordered_json begun(const ordered_json& profile, const std::string& file, const std::map<std::string, std::vector<Sample>>& machines) {
-  const ordered_json anew = ordered_json::parse(*topo::constants_text(""));
-  if (!profile.contains("links") && !profile.contains("made_for")) return anew;
-  const auto before = topo::parse_constants(profile.dump(), file);
+Begun begun(const ordered_json& profile, const FitCommand& command, const std::map<std::string, std::vector<Sample>>& machines) {
+  ordered_json anew = ordered_json::parse(*topo::constants_text(""));
+  if (!command.for_this_machine || (!profile.contains("links") && !profile.contains("made_for"))) return {std::move(anew), ""};
+  const auto before = topo::parse_constants(profile.dump(), command.file);
   const std::string why = !before             ? before.error().what
                           : !before->made_for ? "it does not say for which machine it was made"
                                               : before->made_for->foreign(processors_of_host(), profile_version);
-  if (!why.empty()) {
-    fmt::print("\n{}: begun anew from the constants compiled in, as {}\n", file, why);
-    return anew;
-  }
+  if (!why.empty()) return {std::move(anew), fmt::format("\n{}: begun anew from the constants compiled in, as {}\n", command.file, why)};
   std::vector<std::string> kept;
   for (const auto& [name, machine] : profile["machines"].items())
     if (machine.contains("measured") && machines.count(name) == 0) kept.push_back(name);
-  if (!kept.empty()) fmt::print("\n{}: what it has of {} was measured here before, and stays\n", file, fmt::join(kept, ", "));
-  return profile;
+  if (kept.empty()) return {profile, ""};
+  return {profile, fmt::format("\n{}: what it has of {} was measured here before, and stays\n", command.file, fmt::join(kept, ", "))};
 }
 
 std::string call_in_words(const Sample& s) {
@@ -142,14 +146,17 @@ struct Fit {
   ordered_json origin;
 };
 
-Result<std::map<Fitted, Fit>> fit_all(const std::vector<Sample>& samples, const std::string& command_line) {
-  topo::Constants known = GYRE_TRY(topo::default_constants());
+/// `known`: of what was not measured now.
+Result<std::map<Fitted, Fit>> fit_all(const std::vector<Sample>& samples, const std::string& command_line, topo::Constants known) {
+  const topo::Constants compiled_in = GYRE_TRY(topo::default_constants());
   std::map<Fitted, std::vector<Sample>> all;
   for (const Sample& s : samples) all[Fitted(s)].push_back(s);
   std::map<Fitted, Fit> made;
   fmt::print("{:<25} {:>8} {:>13} {:>16}\n", "machine", "samples", "price's error", "simulator's error");
   for (const auto& [fitted, its] : all) {
-    const topo::Costs start = GYRE_TRY(costs_of(its.front(), known));
+    const topo::Costs typical = GYRE_TRY(costs_of(its.front(), compiled_in));
+    topo::Costs start = fitted.several_nodes ? GYRE_TRY(costs_of(its.front(), known)) : typical;
+    start.link[topo::between] = typical.link[topo::between];  // what is looked for is found alike, whatever was found before
     const topo::Costs costs = GYRE_TRY(fit(its, start));
     const Errors e = GYRE_TRY(errors(its, costs));
     fmt::print("{:<25} {:>8} {:>12.1f}% {:>15.1f}%\n", fitted.link(), its.size(), 100 * e.priced, 100 * e.simulated);
@@ -178,15 +185,16 @@ ordered_json with_those_before(ordered_json now, const ordered_json& machine) {
 }
 
 Status run(const FitCommand& command) {
-  GYRE_TRY(read_profile(command.file));  // a part of it is kept
+  const ordered_json before = GYRE_TRY(read_profile(command.file));  // a part of it is kept
   const auto samples = GYRE_TRY(read_samples(command.samples));
   GYRE_TRY(check_apart(samples));
-  const auto made = GYRE_TRY(fit_all(samples, command.command_line));
   std::map<std::string, std::vector<Sample>> machines;
   for (const Sample& s : samples) machines[network_machine_of(s)].push_back(s);
+  topo::Constants known = GYRE_TRY(topo::parse_constants(begun(before, command, machines).file.dump(), command.file));
+  const auto made = GYRE_TRY(fit_all(samples, command.command_line, std::move(known)));
   return change_profile(command.file, [&](ordered_json& profile) -> Status {
-    ordered_json file =
-        command.for_this_machine ? begun(profile, command.file, machines) : ordered_json::parse(GYRE_TRY(topo::constants_text("")));
+    auto [file, said] = begun(profile, command, machines);
+    fmt::print("{}", said);
     for (const auto& [fitted, fit] : made) put(file, fitted, fit.costs, fit.origin);
     if (command.for_this_machine) {
       for (const auto& [name, its] : machines) {

@@ -62,6 +62,14 @@ def what_joined_ranks_inside_hosts_is_not_mixed():
     check("host_verbs_between" in fits.made()["links"], f"{fits.made()['links']}")
 
 
+def what_a_profile_has_of_the_inside_of_hosts_counts_between_them():
+    fits = Fits()
+    fits.run(sample(1000)).passed()
+    fits.run(between("tcp", 1000, algorithm="hierarchical", grid=[2, 2])).passed()  # no more than what is inside takes by itself
+    link = fits.made()["links"]["host_between"]
+    check(link["alpha_us"] + link["overhead_us"] < 100, f"{link}, beside {fits.made()['links']['host']}")
+
+
 def sizes_with_other_algorithms_are_left_out():
     fits = Fits()
     fits.run(sample(1), sample(2, "tree"), sample(3, size=128), sample(4, "one_shot", size=128), sample(5, size=256), sample(6, "tree", size=256),
@@ -70,4 +78,5 @@ def sizes_with_other_algorithms_are_left_out():
 
 
 subjects([times_between_hosts_are_of_the_network_that_joined_them, what_networks_took_is_not_mixed,
-          what_joined_ranks_inside_hosts_is_not_mixed, sizes_with_other_algorithms_are_left_out])
+          what_joined_ranks_inside_hosts_is_not_mixed,
+          what_a_profile_has_of_the_inside_of_hosts_counts_between_them, sizes_with_other_algorithms_are_left_out])

@@ -108,11 +108,12 @@ struct Begun {
 /// What a profile says things cost here, for new figures beside it; else the constants compiled in. Says which.
 Begun begun(const ordered_json& profile, const FitCommand& command, const std::map<std::string, std::vector<Sample>>& machines) {
   ordered_json anew = ordered_json::parse(*topo::constants_text(""));
-  if (!command.for_this_machine || (!profile.contains("links") && !profile.contains("made_for"))) return {std::move(anew), ""};
+  if (!profile.contains("links") && !profile.contains("made_for")) return {std::move(anew), ""};
   const auto before = topo::parse_constants(profile.dump(), command.file);
-  const std::string why = !before             ? before.error().what
-                          : !before->made_for ? "it does not say for which machine it was made"
-                                              : before->made_for->foreign(processors_of_host(), profile_version);
+  const std::string why = !command.for_this_machine ? "what was measured here stays only with --for-this-machine"
+                          : !before                 ? before.error().what
+                          : !before->made_for       ? "it does not say for which machine it was made"
+                                                    : before->made_for->foreign(processors_of_host(), profile_version);
   if (!why.empty()) return {std::move(anew), fmt::format("\n{}: begun anew from the constants compiled in, as {}\n", command.file, why)};
   std::vector<std::string> kept;
   for (const auto& [name, machine] : profile["machines"].items())

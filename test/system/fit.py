@@ -70,6 +70,14 @@ def what_a_profile_has_of_the_inside_of_hosts_counts_between_them():
     check(link["alpha_us"] + link["overhead_us"] < 100, f"{link}, beside {fits.made()['links']['host']}")
 
 
+def what_does_not_stay_is_said():
+    fits = Fits()
+    check("begun anew" not in fits.run(sample(1)).passed().out, "of a file that was not there")
+    done = fits.run(sample(1), here=False).passed()
+    check(f"{fits.profile}: begun anew from the constants compiled in, as what was measured here stays only with --for-this-machine" in done.out, done.story())
+    check("made_for" not in fits.made() and fits.times("host") == [], f"{fits.made()}")
+
+
 def sizes_with_other_algorithms_are_left_out():
     fits = Fits()
     fits.run(sample(1), sample(2, "tree"), sample(3, size=128), sample(4, "one_shot", size=128), sample(5, size=256), sample(6, "tree", size=256),
@@ -77,6 +85,5 @@ def sizes_with_other_algorithms_are_left_out():
     check(fits.times("host") == [([64, 256], "ring", [1, 5]), ([64, 256], "tree", [2, 6])], f"{fits.times('host')}")
 
 
-subjects([times_between_hosts_are_of_the_network_that_joined_them, what_networks_took_is_not_mixed,
-          what_joined_ranks_inside_hosts_is_not_mixed,
-          what_a_profile_has_of_the_inside_of_hosts_counts_between_them, sizes_with_other_algorithms_are_left_out])
+subjects([times_between_hosts_are_of_the_network_that_joined_them, what_networks_took_is_not_mixed, what_joined_ranks_inside_hosts_is_not_mixed,
+          what_a_profile_has_of_the_inside_of_hosts_counts_between_them, what_does_not_stay_is_said, sizes_with_other_algorithms_are_left_out])

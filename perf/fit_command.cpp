@@ -32,7 +32,7 @@ struct Fitted {
 
   explicit Fitted(const Sample& s)
       : several_nodes(s.nodes > 1), machine(network_machine_of(s)), transport(s.transport), network(s.network) {}
-  auto operator<=>(const Fitted&) const = default;
+  auto operator<=>(const Fitted&) const = default;  // NOLINT(modernize-use-nullptr): clang-tidy 14 takes its 0 for a pointer
   std::string link() const { return several_nodes ? machine + "_between" : machine; }
   std::string in_words() const { return several_nodes ? fmt::format("{} between hosts and {} inside", network, transport) : transport; }
 };

@@ -71,22 +71,8 @@ std::string job_in_words(const ordered_json& job) {
                      nodes == 1 ? "one node" : fmt::format("each of {} nodes", nodes));
 }
 
-/// Jobs without choices, where NCCL chooses, end those on fewer nodes. What ends none says nothing.
-void drop_jobs_that_end_none(ordered_json& jobs) {
-  const auto ends = [](const ordered_json& job, const ordered_json& other) {
-    return !other["choices"].empty() && other["ranks_per_node"] == job["ranks_per_node"] && other["nodes"] > 1 &&
-           other["nodes"] < job["nodes"];
-  };
-  ordered_json kept = ordered_json::array();
-  for (const ordered_json& job : jobs) {
-    const bool counts = std::ranges::any_of(jobs, [&](const ordered_json& other) { return ends(job, other); });
-    if (counts || !job["choices"].empty()) kept.push_back(job);
-  }
-  jobs = std::move(kept);
-}
-
 /// Another version's, that has this one's form: what was measured of NCCL alone holds whatever gyre is, what gyre predicts or runs itself
-/// does not. A job of which nothing holds stays where one on fewer nodes would go on without it.
+/// does not.
 NcclSection carried_over(ordered_json section, const std::string& file) {
   const auto by = std::exchange(section["version"], profile_version).get<std::string>();
   const ordered_json jobs = std::exchange(section["jobs"], ordered_json::array());
@@ -94,7 +80,6 @@ NcclSection carried_over(ordered_json section, const std::string& file) {
   std::vector<std::string> dropped;
   for (const ordered_json& job : jobs) {
     const ordered_json measured = job.value("measured", ordered_json::object());
-    job_of(section, job["ranks_per_node"], job["nodes"]);
     for (const auto& [collective, choices] : job["choices"].items()) {
       const bool holds = measured.contains(collective) && !names_gyre(choices);
       if (holds) put_measured(section, {job["ranks_per_node"], job["nodes"], collective, choices, measured[collective]});
@@ -103,7 +88,6 @@ NcclSection carried_over(ordered_json section, const std::string& file) {
                                       measured.contains(collective) ? "by gyre's times, too" : "predicted"));
     }
   }
-  drop_jobs_that_end_none(section["jobs"]);
   const bool none = section["jobs"].empty();
   std::string said = fmt::format("{}: its \"nccl\" was made by gyre {}, and this is {}; ", file, by, profile_version);
   said += none ? "nothing of it holds" : "what was measured of NCCL alone stays";
@@ -163,8 +147,6 @@ void keep_jobs(const ordered_json& before, ordered_json& section, int ranks_per_
   for (const ordered_json& job : before["jobs"]) {
     if (before["machine"] == section["machine"] && job["ranks_per_node"] != ranks_per_node) {
       section["jobs"].push_back(job);
-    } else if (job["choices"].empty()) {
-      job_of(section, job["ranks_per_node"], job["nodes"]);  // ends one on fewer nodes
     } else if (job.contains("measured")) {
       for (const auto& [collective, how] : job["measured"].items())
         put_measured(section, {job["ranks_per_node"], job["nodes"], collective, job["choices"][collective], how});

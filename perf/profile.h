@@ -38,8 +38,7 @@ struct MeasuredChoices {
 /// Into the job of such a section, in place of the collective's choices there; the job's others stay.
 void put_measured(nlohmann::ordered_json& section, const MeasuredChoices&);
 
-/// Into a new section: what was measured, what ends that (jobs without choices), and the jobs of such a machine with other numbers of ranks
-/// on a node. `before`: nccl_section()'s.
+/// Into a new section: what was measured, and the jobs of such a machine with other numbers of ranks on a node. `before`: nccl_section()'s.
 void keep_jobs(const nlohmann::ordered_json& before, nlohmann::ordered_json& section, int ranks_per_node);
 
 }  // namespace gyre::perf

@@ -60,28 +60,6 @@ TEST_CASE("of another version's section stays what was measured of NCCL alone, a
   CHECK(unknown.said == "p.json: its \"nccl\" is another version's, and nothing of it holds: p.json: nccl.jobs[0] = 7: must be an object");
 }
 
-TEST_CASE("what stays of another version's section holds for no more nodes than it did") {
-  const auto job = [](int per_node, int nodes, bool measured) {
-    return fmt::format(R"({{"ranks_per_node":{},"nodes":{},"choices":{{"all_reduce":[[0,"tree/ll"]]}}{}}})", per_node, nodes,
-                       measured ? R"(,"measured":{"all_reduce":{}})" : "");
-  };
-  const auto jobs_of = [](const std::string& jobs) {
-    std::vector<std::string> all;
-    const auto section = nccl_section(profile_with(jobs, "0.0.1"), "p.json")->json;
-    for (const auto& each : section["jobs"])
-      all.push_back(fmt::format("{} on {}{}", each["ranks_per_node"].get<int>(), each["nodes"].get<int>(),
-                                each["choices"].empty() ? ", NCCL's" : ""));
-    CHECK(section_of({{"nccl", section}}) == section);  // which the tuner takes
-    return all;
-  };
-  using Jobs = std::vector<std::string>;
-  CHECK(jobs_of(job(8, 1, false) + "," + job(8, 2, true) + "," + job(8, 4, false)) == Jobs{"8 on 2", "8 on 4, NCCL's"});
-  CHECK(jobs_of(job(8, 4, false) + "," + job(8, 2, true)) == Jobs{"8 on 4, NCCL's", "8 on 2"});
-  CHECK(jobs_of(job(8, 2, true) + "," + job(4, 4, false)) == Jobs{"8 on 2"});
-  CHECK(jobs_of(job(8, 1, true) + "," + job(8, 2, false)) == Jobs{"8 on 1"});  // one node's is for no other
-  CHECK(jobs_of(job(8, 2, true)) == Jobs{"8 on 2"});
-}
-
 TEST_CASE("a profile that many change at a time loses nothing") {
   const test::Folder folder;
   const std::string file = folder / "p.json";
@@ -157,7 +135,7 @@ TEST_CASE("measured choices replace the collective's in their job, and nothing e
 TEST_CASE("a new section keeps what was measured, and such a machine's jobs with other numbers of ranks") {
   const ordered_json before = section_of(profile_with(
       R"({"ranks_per_node":8,"nodes":2,"choices":{"reduce":[[0,"ring/ll"]],"all_reduce":[[0,"tree/ll"]]},"measured":{"all_reduce":{}}},)"
-      R"({"ranks_per_node":8,"nodes":4,"choices":{}},{"ranks_per_node":4,"nodes":1,"choices":{"reduce":[[0,"ring/ll"]]}})"));
+      R"({"ranks_per_node":4,"nodes":1,"choices":{"reduce":[[0,"ring/ll"]]}})"));
   const auto kept_by = [&](const char* machine) {
     ordered_json section = section_of(
         profile_with(R"({"ranks_per_node":8,"nodes":2,"choices":{"reduce":[[0,"ring/simple"]],"all_reduce":[[0,"ring/simple"]]}})"));
@@ -166,7 +144,7 @@ TEST_CASE("a new section keeps what was measured, and such a machine's jobs with
     return section["jobs"].dump();
   };
   const std::string measured =
-      R"([{"ranks_per_node":8,"nodes":2,"choices":{"reduce":[[0,"ring/simple"]],"all_reduce":[[0,"tree/ll"]]},"measured":{"all_reduce":{}}},{"ranks_per_node":8,"nodes":4,"choices":{}})";
+      R"([{"ranks_per_node":8,"nodes":2,"choices":{"reduce":[[0,"ring/simple"]],"all_reduce":[[0,"tree/ll"]]},"measured":{"all_reduce":{}}})";
   CHECK(kept_by("m") == measured + R"(,{"ranks_per_node":4,"nodes":1,"choices":{"reduce":[[0,"ring/ll"]]}}])");
   CHECK(kept_by("another") == measured + "]");
 }

@@ -105,15 +105,20 @@ struct Begun {
   std::string said;
 };
 
+/// Empty: what the profile says things cost was measured here, and stays.
+std::string why_not_kept(const ordered_json& profile, const FitCommand& command) {
+  if (!command.for_this_machine) return "what was measured here stays only with --for-this-machine";
+  const auto before = topo::parse_constants(profile.dump(), command.file);
+  if (!before) return before.error().what;
+  if (!before->made_for) return "it does not say for which machine it was made";
+  return before->made_for->foreign(processors_of_host(), profile_version);
+}
+
 /// What a profile says things cost here, for new figures beside it; else the constants compiled in. Says which.
 Begun begun(const ordered_json& profile, const FitCommand& command, const std::map<std::string, std::vector<Sample>>& machines) {
   ordered_json anew = ordered_json::parse(*topo::constants_text(""));
   if (!profile.contains("links") && !profile.contains("made_for")) return {std::move(anew), ""};
-  const auto before = topo::parse_constants(profile.dump(), command.file);
-  const std::string why = !command.for_this_machine ? "what was measured here stays only with --for-this-machine"
-                          : !before                 ? before.error().what
-                          : !before->made_for       ? "it does not say for which machine it was made"
-                                                    : before->made_for->foreign(processors_of_host(), profile_version);
+  const std::string why = why_not_kept(profile, command);
   if (!why.empty()) return {std::move(anew), fmt::format("\n{}: begun anew from the constants compiled in, as {}\n", command.file, why)};
   std::vector<std::string> kept;
   for (const auto& [name, machine] : profile["machines"].items())

@@ -23,9 +23,18 @@ double Sample::median_us() const {
   return sorted.size() % 2 != 0 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
 }
 
-bool Sample::may_be_as_fast_as(double best_us) const { return us.empty() || *std::min_element(us.begin(), us.end()) <= best_us; }
-
 size_t Sample::block_bytes() const { return bytes / benchmark_of(collective).blocks(ranks); }
+
+std::vector<size_t> in_round(const std::vector<Sample>& of_one_size, int round) {
+  constexpr int rounds_of_all = 5;
+  const auto median = [](const Sample& s) { return s.median_us(); };
+  const double best_us = median(*std::ranges::min_element(of_one_size, {}, median));
+  std::vector<size_t> out;
+  for (size_t i = 0; i < of_one_size.size(); ++i) {
+    if (round < rounds_of_all || std::ranges::min(of_one_size[i].us) <= best_us) out.push_back(i);
+  }
+  return out;
+}
 
 namespace {
 

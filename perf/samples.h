@@ -25,14 +25,16 @@ struct Sample {
   std::string network{};  ///< what joined ranks of different nodes; empty: there are none
 
   double median_us() const;
-  /// False: it was slower in every round than a median of `best_us`.
-  bool may_be_as_fast_as(double best_us) const;
   size_t block_bytes() const;  ///< of a block (schedule/layout.h)
   int ranks_per_node() const { return ranks / nodes; }
   bool crowded() const { return processors < ranks_per_node(); }
   /// Equal for candidates for the same call.
   auto call() const { return std::tuple(collective, ranks, nodes, transport, network, bytes); }
 };
+
+/// Which candidates of one size a round is for, counted from 0: all in the first five, then those that were not slower each time than the
+/// best's median.
+std::vector<size_t> in_round(const std::vector<Sample>& of_one_size, int round);
 
 /// Adds them to a file; `command` and the options that are set are kept beside them. Error: the file can't be written.
 Status append_samples(const std::string& path, const std::string& command, const Config&, const std::vector<Sample>&);

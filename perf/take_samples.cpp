@@ -23,8 +23,6 @@ int calls(size_t bytes, bool crowded) {
   return static_cast<int>(std::clamp<size_t>((8 << 20) / std::max<size_t>(bytes, 8 << 10), 2, crowded ? 100 : 1000));
 }
 
-constexpr int rounds_of_all = 5;
-
 // Of one size: a sample of each candidate, without times.
 struct TimedSize {
   Case call;
@@ -32,16 +30,11 @@ struct TimedSize {
   std::vector<Sample> samples;
 };
 
-const Sample& best_of(const TimedSize& size) {
-  return *std::ranges::min_element(size.samples, {}, [](const Sample& s) { return s.median_us(); });
-}
-
-// After the first rounds only those that may be the best: all ranks know the same times.
+// All ranks know the same times, and so go on with the same candidates.
 Status time_round(engine::Communicator& communicator, TimedSize& size, int round) {
   TimeLimit unlimited;
-  const double best_us = best_of(size).median_us();
-  for (Sample& sample : size.samples) {
-    if (round >= rounds_of_all && !sample.may_be_as_fast_as(best_us)) continue;
+  for (const size_t candidate : in_round(size.samples, round)) {
+    Sample& sample = size.samples[candidate];
     communicator.prefer(preference(sample));
     Measured measured;
     GYRE_TRY(time(std::array{Lane{&communicator, size.place}}, size.call,
@@ -52,7 +45,7 @@ Status time_round(engine::Communicator& communicator, TimedSize& size, int round
 }
 
 void print_best(const TimedSize& size) {
-  const Sample& best = best_of(size);
+  const Sample& best = *std::ranges::min_element(size.samples, {}, [](const Sample& s) { return s.median_us(); });
   fmt::print("{:>14} {:>12} bytes: {} {:.2f} us\n", name(best.collective), best.bytes, best.family, best.median_us());
 }
 

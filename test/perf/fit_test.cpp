@@ -33,6 +33,13 @@ std::vector<Sample> simulated(const topo::Costs& costs, int ranks) {
   return all;
 }
 
+/// Of what such costs say on the simulator, the middle.
+double error_with(const topo::Costs& costs, const std::vector<Sample>& samples) {
+  std::vector<double> said;
+  for (const Sample& s : samples) said.push_back(*simulated_us(s, costs));
+  return median_error(said, samples);
+}
+
 }  // namespace
 
 TEST_CASE("the search finds the least of a function of several numbers") {
@@ -53,14 +60,8 @@ TEST_CASE("constants fitted to a simulated host predict it", "[long]") {
   const auto samples = simulated(other, 2);
   const auto fitted = fit(samples, host());
   REQUIRE(fitted);
-  std::vector<double> before;
-  std::vector<double> after;
-  for (const Sample& s : samples) {
-    before.push_back(*simulated_us(s, host()));
-    after.push_back(*simulated_us(s, *fitted));
-  }
-  CHECK(median_error(before, samples) > 0.5);
-  CHECK(median_error(after, samples) < 0.05);
+  CHECK(error_with(host(), samples) > 0.5);
+  CHECK(error_with(*fitted, samples) < 0.05);
 }
 
 TEST_CASE("constants fitted to simulated nodes are of the link between them, and predict it", "[long]") {
@@ -81,14 +82,8 @@ TEST_CASE("constants fitted to simulated nodes are of the link between them, and
   REQUIRE(fitted);
   CHECK(fitted->link[topo::inside].alpha == host().link[topo::inside].alpha);
   CHECK(fitted->rank.step == host().rank.step);
-  std::vector<double> before;
-  std::vector<double> after;
-  for (const Sample& s : samples) {
-    before.push_back(*simulated_us(s, host()));
-    after.push_back(*simulated_us(s, *fitted));
-  }
-  CHECK(median_error(before, samples) > 0.5);
-  CHECK(median_error(after, samples) < 0.06);  // what was fitted were prices, which one_shot has up to 1.15 of the simulated time
+  CHECK(error_with(host(), samples) > 0.5);
+  CHECK(error_with(*fitted, samples) < 0.06);  // what was fitted were prices, which one_shot has up to 1.15 of the simulated time
 }
 
 TEST_CASE("the middle error is that of the middle sample, whichever side it errs on") {

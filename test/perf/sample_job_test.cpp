@@ -85,11 +85,12 @@ TEST_CASE("samples of a job say its nodes and what joins them, where they can") 
   CHECK(said_on({"a", "b", "a", "b"})[0].starts_with("ranks 0, 2 are on one host, and samples are of ranks that follow each other"));
 }
 
-TEST_CASE("a candidate that was slower in every round than the best's median is no longer one") {
-  Sample sample = job(2, 1);
-  sample.us = {9, 5, 7};
-  CHECK(sample.may_be_as_fast_as(5));
-  CHECK_FALSE(sample.may_be_as_fast_as(4.9));
-  sample.us.clear();
-  CHECK(sample.may_be_as_fast_as(1));
+TEST_CASE("after five rounds those go on that were not slower each time than the best's median") {
+  std::vector<Sample> all(3, job(2, 1));
+  CHECK(in_round(all, 0) == std::vector<size_t>{0, 1, 2});
+  all[0].us = {9, 6, 7, 9, 9};  // never as fast as 5
+  all[1].us = {5, 4, 5, 6, 9};
+  all[2].us = {9, 5, 9, 9, 9};
+  CHECK(in_round(all, 4) == std::vector<size_t>{0, 1, 2});
+  CHECK(in_round(all, 5) == std::vector<size_t>{1, 2});
 }

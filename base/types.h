@@ -46,10 +46,8 @@ constexpr bool rooted(Collective c) {
 }
 
 /// Bytes of one element.
-constexpr size_t size_of(DataType type) {
-  constexpr std::array<uint8_t, data_type_count> bytes{1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
-  return bytes[static_cast<size_t>(type)];
-}
+inline constexpr std::array<uint8_t, data_type_count> data_type_bytes{1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
+constexpr size_t size_of(DataType type) { return data_type_bytes[static_cast<size_t>(type)]; }
 constexpr bool is_integer(DataType type) { return type <= DataType::uint64; }
 
 /// nccl-tests' names: "float", "half", "bfloat16", "f8e4m3", …; "sum", …; "all_reduce", "alltoall", ….

@@ -29,14 +29,14 @@ class CollectiveWork final : public Work {
     planned_ = &planned;
     call_ = call;
     buffers_ = buffers;
-    limit_ = limit;
+    limit_ = limit.value_or(std::chrono::milliseconds::zero());
     directly_ = planned.direct.has_value();
     contest_ = directly_ && planned.direct->contested && contests_ != nullptr ? &contests_->of(planned.call) : nullptr;
     if (contest_ != nullptr) begun_ = Clock::now();
     if (directly_) {
-      direct_->bind(*planned.direct, call, buffers, contest_);
+      direct_->bind(*planned.direct, call_, buffers_, contest_);
     } else {
-      machines_.bind(*planned.messages, call, buffers);
+      machines_.bind(*planned.messages, call_, buffers_);
     }
   }
   /// True when no rank reads or writes this rank's memory any more, whatever became of the call.
@@ -63,7 +63,7 @@ class CollectiveWork final : public Work {
   }
   Rank stranger() const override { return by().stranger(); }
   std::optional<Error> wrong() const override { return by().wrong(); }
-  TimeLimit limit() const override { return limit_; }
+  TimeLimit limit() const override { return limit_ == limit_.zero() ? TimeLimit() : limit_; }
   std::vector<Rank> awaited() const override { return by().awaited(); }
   Rank awaits_only() const override { return by().awaits_only(); }
   std::string where() const override { return by().where(); }
@@ -84,7 +84,7 @@ class CollectiveWork final : public Work {
   const Planned* planned_ = nullptr;
   Identity call_;
   Buffers buffers_;
-  TimeLimit limit_;
+  std::chrono::milliseconds limit_{};  // zero: none
 };
 
 }  // namespace gyre::engine

@@ -73,24 +73,24 @@ std::optional<Error> Communicator::broken() {
 Result<Planned*> Communicator::next_call(const Call& call, const Buffers& buffers) {
   if (broken_) return *broken_;
   const uint64_t number = calls_++;
-  const auto found = planner_.planned(call);
-  if (!found) return refused(number, found.error());
-  Planned& plan = **found;
+  Planned* latest = planner_.latest(call);
+  if (latest == nullptr) {
+    const auto found = planner_.planned(call);
+    if (!found) return refused(number, found.error());
+    latest = *found;
+  }
+  Planned& plan = *latest;
   if (!plan.extent.fits(buffers)) return refused(number, *refuse(call, rank(), plan.extent, buffers));
   if (explanations_ != nullptr) [[unlikely]]
     explanations_->note(plan, buffers, planner_);
   if (!std::exchange(plan.named, true)) bootstrap_->name(plan.hash(), plan.text());
-  // Where ranks have called unlike each other, if only once and unnoticed, no later message must match. The number is in the word, so that
-  // messages of two equal calls are not taken for each other.
+  // Where ranks have called unlike each other, if only once and unnoticed, no later message must match; nor that of an equal call.
   past_ = mix(past_ ^ plan.hash());
   bootstrap_->made(number, plan.hash());
   return &plan;
 }
 
-Identity Communicator::identity(const Planned& plan) const {
-  const uint64_t number = calls_ - 1;
-  return {number, mix(past_ + number * 0x9e3779b97f4a7c15), plan.hash(), &plan.text()};
-}
+Identity Communicator::identity(const Planned& plan) const { return {calls_ - 1, past_, plan.hash(), &plan.text()}; }
 
 Status Communicator::run(const Call& call, const void* input, void* output, TimeLimit limit) {
   if (!in_flight_.empty()) return wait(GYRE_TRY(start(call, input, output, limit)));

@@ -46,7 +46,7 @@ void Direct::bind(const DirectPlan& plan, const Identity& call, const Buffers& b
   stages_ = plan.staged && !straight_;
   call_ = call;
   own_ = {static_cast<const std::byte*>(buffers.input), static_cast<std::byte*>(buffers.output), nullptr};
-  reachable_[static_cast<size_t>(rank_)] = own_;
+  reachable_[static_cast<size_t>(rank_)] = {own_.input, own_.output, nullptr};
   piece_ = 0;
   ++sequence_;
   stage_ = Stage::show;
@@ -70,6 +70,7 @@ bool Direct::soon(Ready&& ready) const {
 }
 
 Work::Moved Direct::move() {
+  if (!plan_->mapped) return move_staged();
   const auto before = std::tuple(stage_, next_, piece_);
   if (stage_ == Stage::show && show()) stage_ = Stage::meet;
   if (stage_ == Stage::meet && meet() && decide()) {
@@ -93,6 +94,20 @@ Work::Moved Direct::move() {
   }
   if (stage_ == Stage::done) plan_ = nullptr;  // which may end now
   return {std::tuple(stage_, next_, piece_) != before, stage_ == Stage::done};
+}
+
+// The same where there is nothing to choose, in a straight line: of a small call this is what takes its time.
+Work::Moved Direct::move_staged() {
+  const bool was_shown = stage_ == Stage::meet;
+  if (!was_shown && !show()) return {false, false};
+  stage_ = Stage::meet;
+  const size_t had_come = next_;
+  if (!meet()) return {!was_shown || next_ != had_come, false};
+  std::ignore = passes_.run(*plan_, *plan_->staged, reachable_, copies_away());  // from copies, which can't fail
+  board_->finish_staged(sequence_, extent(plan_->call.root).input_bytes);
+  stage_ = Stage::done;
+  plan_ = nullptr;  // which may end now
+  return {true, true};
 }
 
 bool Direct::show() {

@@ -59,6 +59,7 @@ class Direct final : public Work {
     float saved = 0;  // Contest's
   };
 
+  Moved move_staged();
   bool show();
   void show_places(transport::Board::Line&);
   void show_input(std::byte* to) const;

@@ -38,10 +38,11 @@ void Executor::begin() {
 }
 
 Status Executor::run(Work& work) {
-  begin();
+  if (described_) begin();
   if (const Error* failure = known()) [[unlikely]]
     return explain(*failure, work);
   if (work.move().done) return {};  // as a small call often is
+  begin();
   Status status = drive(work);
   begin();  // nobody need wake it
   return status;

@@ -98,7 +98,6 @@ Result<std::optional<DirectPlan>> Planner::directly(const Call& call) {
 }
 
 Result<Planned*> Planner::planned(const Call& any) {
-  if (!plans_.empty() && plans_.front()->call == any) return plans_.front().get();
   const Call call = normal(any);
   const auto known = std::find_if(plans_.begin(), plans_.end(), [&](const auto& plan) { return plan->call == call; });
   if (known != plans_.end()) {

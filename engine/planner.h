@@ -81,6 +81,8 @@ class Planner {
   void only_by_messages(const Room&);
   /// Valid until the next call of this; shared_from_this() keeps it. Error: also a call that is not valid.
   Result<Planned*> planned(const Call&);
+  /// The same, at once, where the last one was such a call; else null.
+  Planned* latest(const Call& call) const { return !plans_.empty() && plans_.front()->call == call ? plans_.front().get() : nullptr; }
   /// These say of the next such call what Communicator's of the same name do.
   Result<const Plan*> plan(const Call&);
   Result<std::string> algorithm(const Call&, BufferKind);

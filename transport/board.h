@@ -129,7 +129,8 @@ class Board {
  private:
   struct Part {
     std::unique_ptr<SharedMemory> memory;
-    uint64_t done = 0;  ///< of the peer, as far as known
+    std::byte* base = nullptr;  ///< the memory's
+    uint64_t done = 0;          ///< of the peer, as far as known
   };
   struct alignas(64) Head {
     std::atomic<uint64_t> done;
@@ -148,9 +149,10 @@ class Board {
 #endif
   }
   bool all_finished(uint64_t sequence);
+  void take(Rank rank, std::unique_ptr<SharedMemory>);
   explicit Board(Rank rank, int ranks, size_t bounce_bytes)
       : rank_(rank), bounce_bytes_(bounce_bytes), parts_(static_cast<size_t>(ranks)) {}
-  std::byte* base(Rank rank) const { return parts_[static_cast<size_t>(rank)].memory->data(); }
+  std::byte* base(Rank rank) const { return parts_[static_cast<size_t>(rank)].base; }
   Head& head(Rank rank) const { return *reinterpret_cast<Head*>(base(rank)); }
   std::atomic<uint64_t>& done(Rank rank) const { return head(rank).done; }
   Line& at(Rank rank, uint64_t sequence) const { return *reinterpret_cast<Line*>(base(rank) + sizeof(Line) + (sequence % lines) * stride); }

@@ -265,12 +265,17 @@ Result<Shared> forget(ncclComm_t handle) {
   return std::move(node.mapped());
 }
 
-bool forget(ncclComm_t handle, const Shared& comm) {
+bool forget(ncclComm_t handle, const Shared& comm) { return replace(handle, comm, nullptr); }
+
+bool replace(ncclComm_t handle, const Shared& comm, Shared by) {
   Registry& registry = Registry::of_process();
   const std::lock_guard lock(registry.mutex);
   const auto found = registry.comms.find(handle);
   if (found == registry.comms.end() || found->second != comm) return false;
-  registry.comms.erase(found);
+  if (by != nullptr)
+    found->second = std::move(by);
+  else
+    registry.comms.erase(found);
   return true;
 }
 

@@ -36,7 +36,7 @@ class Comm {
   const int device;
   const Settings settings;
   std::map<int, PremulSum> premul_sums;  ///< by the number that stands for them in ncclRedOp_t
-  bool finalized = false;
+  std::atomic<bool> finalized{false};
 
   /// Of one that was made, in the thread that has begun a call.
   engine::Communicator& engine() const { return *engine_; }
@@ -119,5 +119,7 @@ Result<Shared> find_healthy(ncclComm_t);
 Result<Shared> forget(ncclComm_t);
 /// False: it no longer goes by that handle, since another thread has ended it.
 bool forget(ncclComm_t, const Shared&);
+/// The same, and another goes by it from then on; null: none.
+bool replace(ncclComm_t, const Shared&, Shared by);
 
 }  // namespace gyre::plugin::nccl

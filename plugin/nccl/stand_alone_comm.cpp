@@ -200,7 +200,7 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm) noexcept {
   if (comm == nullptr) return ncclSuccess;
   return answer("ncclCommFinalize", [&]() -> Result<ncclResult_t> {
     const Shared ended = GYRE_TRY(find_made(comm));
-    if (std::exchange(ended->finalized, true)) return Error{Code::invalid_argument, "the communicator was finalized before"};
+    if (ended->finalized.exchange(true)) return Error{Code::invalid_argument, "the communicator was finalized before"};
     if (!ended->settings.blocking) {
       auto begun = perform(Task{ended, "ncclCommFinalize", [ended] { return ended->finish(); }});
       if (!begun) ended->finalized = false;

@@ -55,11 +55,11 @@ std::string said_of_collectives(const Config& config) {
 }  // namespace
 
 // The copies come first, since with several a rank's options do not count.
-std::string ballot(const Config& config, bool buffers_on_gpu, size_t nccls) {
+std::string ballot(const Config& config, bool buffers_on_gpu, size_t nccls, bool blocks) {
   const std::string_view copies = nccls > 1 ? several_nccls : "one NCCL";
-  return fmt::format("gyre {}\n{}\n{}\n{}\nGYRE_MIN_BYTES={}\nGYRE_MAX_BYTES={}\nbuffers in {}", version, copies,
+  return fmt::format("gyre {}\n{}\n{}\n{}\nGYRE_MIN_BYTES={}\nGYRE_MAX_BYTES={}\nbuffers in {}\na communicator that {}", version, copies,
                      said_of_collectives(config), said_of_profile(config), *config.min_bytes, *config.max_bytes,
-                     buffers_on_gpu ? "a GPU's memory" : "host memory");
+                     buffers_on_gpu ? "a GPU's memory" : "host memory", blocks ? "blocks" : "does not block");
 }
 
 std::string objection(const std::vector<std::string>& ballots) {

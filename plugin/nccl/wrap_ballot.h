@@ -7,8 +7,9 @@
 
 namespace gyre::plugin::nccl::wrap {
 
-/// What a rank says: its version of gyre, its options and profile, where its buffers lie, how many copies of NCCL it has.
-std::string ballot(const Config&, bool buffers_on_gpu, size_t nccls);
+/// What a rank says: its version of gyre, its options and profile, where its buffers lie, how many copies of NCCL it has, and whether its
+/// communicator blocks.
+std::string ballot(const Config&, bool buffers_on_gpu, size_t nccls, bool blocks);
 /// By rank. Why gyre takes nothing over, the same on all ranks; empty: they agree.
 std::string objection(const std::vector<std::string>& ballots);
 

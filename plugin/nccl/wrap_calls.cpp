@@ -74,7 +74,7 @@ Result<ncclResult_t> on_gpu_or_nccl(Issued issued) {
 
 Result<ncclResult_t> collective_or_nccl(const char* name, Collective collective, const Given& given, ncclComm_t handle, cudaStream_t stream,
                                         const Forward& forward) {
-  const auto comm = wrap::beside(handle);
+  const auto comm = GYRE_TRY(wrap::ready_beside(handle));
   if (comm != nullptr && comm->finalized) return wrap::leave(comm, stream, forward);  // which NCCL has to refuse
   const auto call = comm == nullptr ? std::nullopt : described(collective, given);
   if (!call) return wrap::leave(comm, stream, forward);
@@ -102,7 +102,10 @@ ncclResult_t wrapped(const char* name, Collective collective, const Given& given
 /// What is NCCL's, and makes its group NCCL's.
 template <auto slot, class... A>
 ncclResult_t nccls(const char* name, ncclComm_t comm, cudaStream_t stream, A... arguments) noexcept {
-  return wrap::noted(answer(name, [&] { return wrap::pass(wrap::beside(comm), stream, [=] { return call_real<slot>(arguments...); }); }));
+  return wrap::noted(answer(name, [&]() -> Result<ncclResult_t> {
+    const auto known = GYRE_TRY(wrap::ready_beside(comm));
+    return wrap::pass(known, stream, [=] { return call_real<slot>(arguments...); });
+  }));
 }
 
 }  // namespace
@@ -182,8 +185,8 @@ ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t* info) noexcept {
 ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataType_t type, ncclScalarResidence_t residence,
                                       ncclComm_t handle) noexcept {
   return answer("ncclRedOpCreatePreMulSum", [&]() -> Result<ncclResult_t> {
+    const auto comm = GYRE_TRY(ready_beside(handle));
     const ncclResult_t result = call_real<&Table::ncclRedOpCreatePreMulSum>(op, scalar, type, residence, handle);
-    const auto comm = beside(handle);
     if (result != ncclSuccess || comm == nullptr || static_cast<unsigned>(type) >= data_type_count) return result;
     PremulSum sum{static_cast<DataType>(type), 0, nullptr};
     if (residence == ncclScalarHostImmediate)

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/log.h"
+#include "plugin/nccl/wrap_real.h"
 
 namespace gyre::plugin::nccl::wrap {
 namespace {
@@ -70,6 +71,20 @@ void Beside::say(const engine::Call& call, std::string_view who, std::string_vie
   log::info("rank {} of {}: {} of about {} bytes by {}{}{}", rank, size, name(call.collective), bytes, who, why.empty() ? "" : ": ", why);
 }
 
+Status Beside::note_by_nccl(cudaStream_t stream, ncclResult_t result) {
+  launcher_ = std::thread::id();
+  if (result != ncclInProgress) return by_nccl.set(stream);
+  launched_on_ = stream;
+  launcher_ = std::this_thread::get_id();
+  return {};
+}
+
+Status Beside::mark_launched() {
+  if (launches()) GYRE_TRY(by_nccl.set(launched_on_));
+  launcher_ = std::thread::id();
+  return {};
+}
+
 bool Beside::in_window(const void* memory) const {
   const std::less_equal<> reaches;  // pointers of different memory
   const auto* at = static_cast<const std::byte*>(memory);
@@ -90,9 +105,24 @@ void Beside::withdraw() {
 
 std::shared_ptr<Beside> beside(ncclComm_t comm) { return std::static_pointer_cast<Beside>(look_up(comm)); }
 
+// What NCCL launches late it has to launch before gyre's next call has a place behind it.
+Result<std::shared_ptr<Beside>> ready_beside(ncclComm_t comm) {
+  const auto known = beside(comm);
+  if (known == nullptr || known->nccl_blocks) return known;
+  GYRE_TRY(known->background.wait());
+  ncclResult_t state = ncclSuccess;
+  if (known->launches()) GYRE_TRY(known->background.ask(comm, &state));
+  if (state == ncclInProgress) return Background::in_progress();
+  return beside(comm);
+}
+
 std::shared_ptr<Beside> take_beside(ncclComm_t comm) {
   auto found = forget(comm);
   return found ? std::static_pointer_cast<Beside>(*std::move(found)) : nullptr;
+}
+
+Result<ncclResult_t> ask(Beside& of, ncclComm_t comm, ncclResult_t* state) {
+  return of.nccl_blocks ? call_real<&Table::ncclCommGetAsyncError>(comm, state) : of.background.ask(comm, state);
 }
 
 }  // namespace gyre::plugin::nccl::wrap

@@ -7,23 +7,26 @@
 #pragma once
 #include <array>
 #include <atomic>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "plugin/nccl/comm.h"
 #include "plugin/nccl/cuda_driver.h"
+#include "plugin/nccl/wrap_background.h"
 #include "plugin/nccl/wrap_rules.h"
 
 namespace gyre::plugin::nccl::wrap {
 
 class Beside final : public Comm {
  public:
-  /// `on`: the device of this number, which has that context.
-  Beside(Rank own, int ranks, int on, cuda::Context there, Rules by)
-      : Comm(own, ranks, on, Settings()), context(there), rules(std::move(by)) {}
+  /// `on`: the device of this number, which has that context. `blocks`: NCCL's does.
+  Beside(Rank own, int ranks, int on, cuda::Context there, Rules by, bool blocks)
+      : Comm(own, ranks, on, Settings()), context(there), rules(std::move(by)), nccl_blocks(blocks) {}
 
   /// In the thread that has begun a call: all ranks are willing to give the next call to gyre, this one among them.
   Result<bool> agree(bool willing);
@@ -37,12 +40,25 @@ class Beside final : public Comm {
   /// Logs who runs such a call and why, once for each collective and size class.
   void say(const engine::Call&, std::string_view who, std::string_view why = {});
 
-  const cuda::Context context;  ///< its calls' streams are of, whatever the calling thread is in; null: there is no CUDA
-  const Rules rules;            ///< what gyre may take over of its calls
+  const cuda::Context context;   ///< its calls' streams are of, whatever the calling thread is in; null: there is no CUDA
+  const Rules rules;             ///< what gyre may take over of its calls
+  const bool nccl_blocks;        ///< else NCCL may go on with what it is called for after it has answered
+  Background background;         ///< what is made of its ranks by then, or it itself
+  std::deque<ncclComm_t> parts;  ///< where NCCL puts those, which may be as long as this lives
 
   // Of its calls so far, whichever stream they were given.
   cuda::Mark by_nccl{context};  ///< the last one that NCCL runs
   cuda::Mark by_gyre{context};  ///< the last one on GPU memory that gyre runs
+  /// NCCL has answered a call on that stream. One in progress comes to the stream later, and is marked when it has: when the thread that
+  /// has called hears that the communicator is ready, …
+  Status note_by_nccl(cudaStream_t, ncclResult_t);
+  bool launches_here() const { return launcher_ == std::this_thread::get_id(); }
+  /// … or, of another one, is about to call again.
+  bool launches() const { return launcher_ != std::thread::id(); }
+  Status mark_launched();
+
+  /// It was finalized without a wait, and what its GPU was given has not ended.
+  bool winds_up() const { return finalized && !nccl_blocks && on_gpu() != nullptr && !on_gpu()->idle(); }
 
   /// Memory that all ranks have registered together, each its own: NCCL has better ways there.
   struct Window {
@@ -66,14 +82,20 @@ class Beside final : public Comm {
 
   std::atomic<bool> withdrawn_{false};
   std::mutex mutex_;
-  size_t declined_ = 0;  // and not told yet
+  std::atomic<std::thread::id> launcher_{};  // none: of no call that is in progress …
+  cudaStream_t launched_on_ = nullptr;       // … on that stream
+  size_t declined_ = 0;                      // and not told yet
   bool telling_ = false;
   std::array<std::array<uint64_t, collective_count>, 2> said_{};  // of NCCL and of gyre: a bit for each size class
 };
 
 /// Null: the communicator is NCCL's alone, or none.
 std::shared_ptr<Beside> beside(ncclComm_t);
+/// The same for a call, after what is in the background. Error: NCCL is at work.
+Result<std::shared_ptr<Beside>> ready_beside(ncclComm_t);
 /// The same, of one whose handle NCCL is to free; whoever ends it too finds none.
 std::shared_ptr<Beside> take_beside(ncclComm_t);
+/// ncclCommGetAsyncError of NCCL's and what is in the background.
+Result<ncclResult_t> ask(Beside&, ncclComm_t, ncclResult_t* state);
 
 }  // namespace gyre::plugin::nccl::wrap

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <mutex>
+#include <tuple>
 #include <utility>
 
 #include "base/log.h"
@@ -22,38 +24,38 @@ namespace {
 
 using wrap::Birth;
 using wrap::call_real;
+using wrap::Made;
 using wrap::Parts;
 
 constexpr int first_unknown_nccl = 23100;  // releases whose unique ids are not known yet
 constexpr std::chrono::milliseconds end_limit{2000};
 
-bool blocks(const ncclConfig_t* given) {
-  const auto chosen = settings(given);
-  return chosen && chosen->blocking;
-}
-
 std::string who(Rank rank, int ranks) { return fmt::format("rank {} of {}", rank, ranks); }
 
-const char* const not_blocking = "it does not block, which gyre does not do beside NCCL yet";
-
 /// Of ranks that each bring the unique id.
-std::vector<Birth> birth(ncclComm_t* made, int ranks, int rank, const ncclUniqueId& id, const ncclConfig_t* given) {
+std::vector<Birth> birth(ncclComm_t* made, int ranks, int rank, const ncclUniqueId& id) {
   const bool asked = wrap::offer().any() || has_meeting(id);
   if (made == nullptr || ranks < 2 || rank < 0 || rank >= ranks || !asked) {
     close_added_door(id);
     return {};
   }
-  const bool blocking = blocks(given);
-  const auto make = [=](ncclResult_t by_nccl) -> Result<Parts> {
-    if (by_nccl != ncclSuccess) return close_added_door(id), Parts();
-    return wrap::meet(GYRE_TRY(added_meeting(id, rank, ranks)), made);
-  };
-  const auto refuse = [=](ncclResult_t) -> Result<Parts> {
-    close_added_door(id);
-    return Error{Code::invalid_usage, not_blocking};
-  };
-  if (blocking) return {{who(rank, ranks), made, make}};
-  return {{who(rank, ranks), made, refuse}};
+  return {{who(rank, ranks), made, [=](const Made& by_nccl) -> Result<Parts> {
+             if (by_nccl.result != ncclSuccess) return close_added_door(id), Parts();
+             return wrap::meet(GYRE_TRY(added_meeting(id, rank, ranks)), by_nccl);
+           }}};
+}
+
+/// Of a parent's ranks. Where NCCL goes on with it the program sees it when gyre is done, too.
+Birth birth(const std::shared_ptr<wrap::Beside>& parent, ncclComm_t handle, ncclComm_t* made, const char* how) {
+  Birth own{who(parent->rank, parent->size) + how, made, {}, parent, handle};
+  if (!parent->nccl_blocks && made != nullptr) own.place = &parent->parts.emplace_back(*made);
+  return own;
+}
+
+/// Why gyre has no part in what is made of the parent's ranks with that config; empty: it may have.
+std::string refusal(const wrap::Beside& parent, const ncclConfig_t* given) {
+  const auto chosen = settings(given, {parent.nccl_blocks});
+  return chosen && chosen->blocking == parent.nccl_blocks ? "" : "one of it and of what it is made of does not block";
 }
 
 /// Of ranks that are all of this process.
@@ -66,11 +68,11 @@ std::vector<Birth> births(ncclComm_t* comms, int ranks) {
   std::vector<Birth> all;
   all.reserve(static_cast<size_t>(ranks));
   for (int rank = 0; rank < ranks; ++rank) {
-    all.push_back({who(rank, ranks), comms + rank, [=, made = comms + rank](ncclResult_t by_nccl) -> Result<Parts> {
-                     if (by_nccl != ncclSuccess) return Parts();
+    all.push_back({who(rank, ranks), comms + rank, [=](const Made& by_nccl) -> Result<Parts> {
+                     if (by_nccl.result != ncclSuccess) return Parts();
                      Meeting at{shared->rendezvous(rank, ranks), {}};
                      at.rendezvous.job = job;
-                     return wrap::meet(at, made);
+                     return wrap::meet(at, by_nccl);
                    }});
   }
   return all;
@@ -108,14 +110,14 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
   return answer("ncclCommInitRankConfig", [&]() -> Result<ncclResult_t> {
     const auto result =
         GYRE_TRY(pass(nullptr, nullptr, [&] { return call_real<&Table::ncclCommInitRankConfig>(comm, ranks, id, rank, config); }));
-    return formed(result, birth(comm, ranks, rank, id, config));
+    return formed(result, birth(comm, ranks, rank, id));
   });
 }
 
 ncclResult_t ncclCommInitRank(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank) noexcept {
   return answer("ncclCommInitRank", [&]() -> Result<ncclResult_t> {
     const auto result = GYRE_TRY(pass(nullptr, nullptr, [&] { return call_real<&Table::ncclCommInitRank>(comm, ranks, id, rank); }));
-    return formed(result, birth(comm, ranks, rank, id, nullptr));
+    return formed(result, birth(comm, ranks, rank, id));
   });
 }
 
@@ -126,7 +128,7 @@ ncclResult_t ncclCommInitRankScalable(ncclComm_t* comm, int ranks, int rank, int
         pass(nullptr, nullptr, [&] { return call_real<&Table::ncclCommInitRankScalable>(comm, ranks, rank, count, ids, config); }));
     if (ids == nullptr || count < 1) return result;
     for (int i = 1; i < count; ++i) close_added_door(ids[i]);
-    return formed(result, birth(comm, ranks, rank, ids[0], config));
+    return formed(result, birth(comm, ranks, rank, ids[0]));
   });
 }
 
@@ -139,44 +141,53 @@ ncclResult_t ncclCommInitAll(ncclComm_t* comms, int ranks, const int* devices) n
 
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* made, ncclConfig_t* config) noexcept {
   return answer("ncclCommSplit", [&]() -> Result<ncclResult_t> {
-    const auto parent = beside(comm);
-    const std::string refusal = blocks(config) ? "" : not_blocking;
-    const auto result = GYRE_TRY(pass(nullptr, nullptr, [&] { return call_real<&Table::ncclCommSplit>(comm, color, key, made, config); }));
-    if (parent == nullptr || made == nullptr) return result;
-    return formed(result, {{who(parent->rank, parent->size) + ", split", made, [=](ncclResult_t by_nccl) -> Result<Parts> {
-                              if (by_nccl == ncclInvalidArgument) return Parts();  // of which NCCL tells the others nothing
-                              if (by_nccl == ncclInvalidUsage) return stay_away(*parent);
-                              return split(*parent, color, key, made, by_nccl == ncclSuccess ? refusal : "NCCL could not make it");
-                            }}});
+    const auto parent = GYRE_TRY(ready_beside(comm));
+    if (parent == nullptr || made == nullptr)
+      return pass(nullptr, nullptr, [&] { return call_real<&Table::ncclCommSplit>(comm, color, key, made, config); });
+    Birth part = birth(parent, comm, made, ", split");
+    part.make = [=, why = refusal(*parent, config)](const Made& by_nccl) -> Result<Parts> {
+      if (by_nccl.result == ncclInvalidArgument) return Parts();  // of which NCCL tells the others nothing
+      if (by_nccl.result == ncclInvalidUsage) return stay_away(*parent);
+      return split(*parent, color, key, by_nccl, by_nccl.result == ncclSuccess ? why : "NCCL could not make it");
+    };
+    const auto result =
+        GYRE_TRY(pass(nullptr, nullptr, [&] { return call_real<&Table::ncclCommSplit>(comm, color, key, part.at(), config); }));
+    return formed(result, {std::move(part)});
   });
 }
 
 ncclResult_t ncclCommShrink(ncclComm_t comm, int* without, int count, ncclComm_t* made, ncclConfig_t* config, int flags) noexcept {
   return answer("ncclCommShrink", [&]() -> Result<ncclResult_t> {
-    const auto parent = beside(comm);
+    const auto parent = GYRE_TRY(ready_beside(comm));
     const std::vector<Rank> left_out(without, without + (without == nullptr ? 0 : std::max(count, 0)));
     if (parent != nullptr && flags == NCCL_SHRINK_ABORT) {
       parent->interrupt();
       GYRE_TRY(parent->lives());
     }
+    if (parent == nullptr || made == nullptr || !refusal(*parent, config).empty())
+      return pass(nullptr, nullptr, [&] { return call_real<&Table::ncclCommShrink>(comm, without, count, made, config, flags); });
+    Birth rest = birth(parent, comm, made, ", shrunk");
+    rest.make = [=](const Made& by_nccl) -> Result<Parts> {
+      if (by_nccl.result != ncclSuccess) return Parts();
+      return shrink(*parent, left_out, by_nccl);
+    };
     const auto result =
-        GYRE_TRY(pass(nullptr, nullptr, [&] { return call_real<&Table::ncclCommShrink>(comm, without, count, made, config, flags); }));
-    if (parent == nullptr || made == nullptr || !blocks(config)) return result;
-    return formed(result, {{who(parent->rank, parent->size) + ", shrunk", made, [=](ncclResult_t by_nccl) -> Result<Parts> {
-                              if (by_nccl != ncclSuccess) return Parts();
-                              return shrink(*parent, left_out, made);
-                            }}});
+        GYRE_TRY(pass(nullptr, nullptr, [&] { return call_real<&Table::ncclCommShrink>(comm, without, count, rest.at(), config, flags); }));
+    return formed(result, {std::move(rest)});
   });
 }
 
 // All ranks register symmetric windows together, each its own memory, as all give what they have back. Any other kind a rank may have
-// alone, so that it decides nothing. NCCL succeeds without a window where it has none.
+// alone, so that it decides nothing. NCCL succeeds without a window where it has none; of a communicator that does not block none of its
+// ranks knows that when another one may call, so there the memory counts for good.
 ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* memory, size_t bytes, ncclWindow_t* window, int flags) noexcept {
   return answer("ncclCommWindowRegister", [&]() -> Result<ncclResult_t> {
+    const auto known = GYRE_TRY(ready_beside(comm));
     const auto result =
         GYRE_TRY(pass(nullptr, nullptr, [&] { return call_real<&Table::ncclCommWindowRegister>(comm, memory, bytes, window, flags); }));
     const bool symmetric = (static_cast<unsigned>(flags) & NCCL_WIN_COLL_SYMMETRIC) != 0;
-    if (result == ncclSuccess && window != nullptr && symmetric) registered(beside(comm), memory, bytes, window);
+    const bool begun = result == ncclSuccess || result == ncclInProgress;
+    if (begun && window != nullptr && symmetric) registered(known, memory, bytes, window);
     return result;
   });
 }
@@ -197,14 +208,13 @@ ncclResult_t ncclCommGrow(ncclComm_t comm, int ranks, const ncclUniqueId* id, in
 // What gyre has failed of has been told, and is no reason to keep the communicator.
 ncclResult_t ncclCommFinalize(ncclComm_t comm) noexcept {
   return answer("ncclCommFinalize", [&]() -> Result<ncclResult_t> {
-    const auto ended = beside(comm);
-    if (ended != nullptr) {
-      finish("ncclCommFinalize", *ended);
-      GYRE_TRY(ended->lives());
-    }
+    const auto ended = GYRE_TRY(ready_beside(comm));
+    if (ended == nullptr) return call_real<&Table::ncclCommFinalize>(comm);
+    if (ended->nccl_blocks) finish("ncclCommFinalize", *ended);
+    GYRE_TRY(ended->lives());
     const ncclResult_t result = call_real<&Table::ncclCommFinalize>(comm);
-    if (ended != nullptr && (result == ncclSuccess || result == ncclInProgress)) ended->finalized = true;
-    return result;
+    if (result == ncclSuccess || result == ncclInProgress) ended->finalized = true;
+    return result == ncclSuccess && ended->winds_up() ? ncclInProgress : result;
   });
 }
 
@@ -212,7 +222,7 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm) noexcept {
 // which waits for what is under way; its handle may come again at once, so gyre forgets it before.
 ncclResult_t ncclCommDestroy(ncclComm_t comm) noexcept {
   return answer("ncclCommDestroy", [&]() -> Result<ncclResult_t> {
-    const auto ended = beside(comm);
+    const auto ended = GYRE_TRY(ready_beside(comm));
     if (ended != nullptr) {
       finish("ncclCommDestroy", *ended);
       if (!forget(comm, ended)) return Error{Code::invalid_argument, "another thread has ended the communicator"};
@@ -229,6 +239,7 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) noexcept {
     const auto ended = take_beside(comm);
     if (ended != nullptr) {
       ended->abort();
+      ended->background.withdraw();
       ended->withdraw();
     }
     const ncclResult_t result = call_real<&Table::ncclCommAbort>(comm);
@@ -239,20 +250,28 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) noexcept {
 
 ncclResult_t ncclCommRevoke(ncclComm_t comm, int flags) noexcept {
   return answer("ncclCommRevoke", [&]() -> Result<ncclResult_t> {
-    if (const auto revoked = beside(comm)) {
+    const auto revoked = beside(comm);
+    if (revoked == nullptr) return call_real<&Table::ncclCommRevoke>(comm, flags);
+    if (!revoked->is_made()) {
+      revoked->abort();
+    } else {
       revoked->interrupt();
       GYRE_TRY(revoked->lives());
     }
+    const auto pause = revoked->nccl_blocks ? std::unique_lock<std::mutex>() : revoked->background.pause();
     return call_real<&Table::ncclCommRevoke>(comm, flags);
   });
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) noexcept {
   return answer("ncclCommGetAsyncError", [&]() -> Result<ncclResult_t> {
-    const ncclResult_t result = call_real<&Table::ncclCommGetAsyncError>(comm, error);
-    const auto asked = result == ncclSuccess && *error == ncclSuccess ? beside(comm) : nullptr;
-    if (asked == nullptr) return result;
-    *error = asked->state();
+    const auto asked = beside(comm);
+    if (asked == nullptr) return call_real<&Table::ncclCommGetAsyncError>(comm, error);
+    const ncclResult_t result = GYRE_TRY(ask(*asked, comm, error));
+    if (result != ncclSuccess || (*error != ncclSuccess && *error != ncclInProgress)) return result;
+    if (const ncclResult_t own = asked->state(); own != ncclSuccess) *error = own;
+    if (*error == ncclSuccess && asked->winds_up()) *error = ncclInProgress;
+    if (*error == ncclSuccess && asked->launches_here()) std::ignore = asked->mark_launched();
     if (const auto untold = asked->untold()) failed("ncclCommGetAsyncError", *untold);
     return result;
   });

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <exception>
 #include <optional>
 #include <string_view>
@@ -52,11 +53,6 @@ Status all_agree(transport::Bootstrap& job, const Status& own) {
   return {};
 }
 
-int device_of(ncclComm_t by_nccl) {
-  int device = 0;
-  return call_real<&Table::ncclCommCuDevice>(by_nccl, &device) == ncclSuccess ? device : cuda::current_device();
-}
-
 /// Options may leave a collective without a plan, which would be an error of the job's calls: as all ranks know them, all find the same.
 Status all_have_plans(const Parts& parts) {
   const bool may_lack = *config().algorithm != "auto" || *config().numerics != "default" || *config().memory_bytes != 0;
@@ -70,15 +66,15 @@ Status all_have_plans(const Parts& parts) {
 }
 
 /// Their part on GPUs, where that is what the ranks are to have. A rank that has not heard of all that they have it has none.
-Result<Parts> with_gpus(std::unique_ptr<engine::Communicator> ranks, Rules rules, const MakeOnGpu& make, ncclComm_t by_nccl,
+Result<Parts> with_gpus(std::unique_ptr<engine::Communicator> ranks, Rules rules, const MakeOnGpu& make, int device,
                         const std::atomic<bool>* cancelled) {
   Parts parts{std::move(ranks), nullptr, nullptr, std::move(rules)};
   const Limited limited(parts.engine->bootstrap());
-  const auto context = cuda::context_of(device_of(by_nccl));
+  const auto context = cuda::context_of(device);
   Status status = context ? Status() : context.error();
   if (context) parts.context = *context;
   if (status && make) {
-    auto on_gpu = make_on_gpus(*parts.engine, make, device_of(by_nccl), cancelled);
+    auto on_gpu = make_on_gpus(*parts.engine, make, device, cancelled);
     if (on_gpu)
       parts.on_gpu = *std::move(on_gpu);
     else
@@ -90,26 +86,23 @@ Result<Parts> with_gpus(std::unique_ptr<engine::Communicator> ranks, Rules rules
 }
 
 /// Both must have the same ranks in the same order.
-Status alike(const engine::Communicator& made, ncclComm_t by_nccl) {
-  int count = -1, rank = -1;
-  if (call_real<&Table::ncclCommCount>(by_nccl, &count) != ncclSuccess ||
-      call_real<&Table::ncclCommUserRank>(by_nccl, &rank) != ncclSuccess)
-    return Error{Code::invalid_usage, "NCCL does not say who it is"};
-  if (count == made.size() && rank == made.rank()) return {};
+Status alike(const engine::Communicator& own, const Made& by_nccl) {
+  if (by_nccl.ranks < 0 || by_nccl.rank < 0) return Error{Code::invalid_usage, "NCCL does not say who it is"};
+  if (by_nccl.ranks == own.size() && by_nccl.rank == own.rank()) return {};
   return Error{Code::invalid_usage,
-               fmt::format("it is rank {} of {} of NCCL's, and {} of {} of gyre's", rank, count, made.rank(), made.size())};
+               fmt::format("it is rank {} of {} of NCCL's, and {} of {} of gyre's", by_nccl.rank, by_nccl.ranks, own.rank(), own.size())};
 }
 
 /// Calls on the same memory as the parent's.
-Result<Parts> like_its_parent(const Beside& parent, std::unique_ptr<engine::Communicator> ranks, ncclComm_t by_nccl) {
+Result<Parts> like_its_parent(const Beside& parent, std::unique_ptr<engine::Communicator> ranks, const Made& by_nccl) {
   GYRE_TRY(all_agree(ranks->bootstrap(), alike(*ranks, by_nccl)));
-  const auto gpu = parent.on_gpu() != nullptr ? std::optional(device_of(by_nccl)) : std::nullopt;
+  const auto gpu = parent.on_gpu() != nullptr ? std::optional(by_nccl.device) : std::nullopt;
   Rules rules = GYRE_TRY(rules_among(ranks->bootstrap(), gpu));
   if (!rules.any()) return Parts();
   GpusOfAll gpus;
   if (gpu) gpus = GYRE_TRY(gpus_of_all(ranks->bootstrap(), *gpu));
   if (!gpus.refusal.empty()) return Error{Code::invalid_usage, gpus.refusal};
-  return with_gpus(std::move(ranks), std::move(rules), gpus.make, by_nccl, &parent.aborted());
+  return with_gpus(std::move(ranks), std::move(rules), gpus.make, by_nccl.device, &parent.aborted());
 }
 
 /// While a call is under way on the parent, which an abort ends.
@@ -140,58 +133,138 @@ void alone(const Birth& birth, std::string_view why) noexcept {
   try_to_warn("{}: NCCL runs all calls of this communicator: {}", birth.who, why);
 }
 
-void form_one(const Birth& birth, ncclResult_t by_nccl) noexcept {
+std::shared_ptr<Beside> join_others(const Birth& birth, const Made& by_nccl) {
+  auto made = birth.make(by_nccl);
+  if (by_nccl.cancelled != nullptr && *by_nccl.cancelled)
+    return log::info("{}: gyre's part was given up with the communicator", birth.who), nullptr;
+  if (!made) return alone(birth, made.error().what), nullptr;
+  if (made->engine == nullptr) return nullptr;
+  auto comm = std::make_shared<Beside>(made->engine->rank(), made->engine->size(), by_nccl.device, made->context, std::move(made->rules),
+                                       by_nccl.blocks);
+  if (!comm->made(std::move(made->engine), std::move(made->on_gpu))) return nullptr;
+  log::info("{}: gyre may run calls of this communicator on {}: {}, by {}", birth.who,
+            comm->on_gpu() != nullptr ? "GPU memory" : "host memory", comm->rules.collectives(), comm->rules.decided_by());
+  return comm;
+}
+
+Made made_by_nccl(ncclResult_t result, ncclComm_t comm, bool blocks) {
+  Made made{result, result == ncclSuccess ? comm : nullptr};
+  made.blocks = blocks;
+  if (made.comm == nullptr) return made;
+  cuda::look();
+  if (call_real<&Table::ncclCommCuDevice>(made.comm, &made.device) != ncclSuccess) made.device = cuda::current_device();
+  if (call_real<&Table::ncclCommCount>(made.comm, &made.ranks) != ncclSuccess) made.ranks = -1;
+  if (call_real<&Table::ncclCommUserRank>(made.comm, &made.rank) != ncclSuccess) made.rank = -1;
+  return made;
+}
+
+/// Programs may look for it there while NCCL makes it.
+void hand_over(const Birth& birth) {
+  if (birth.place != nullptr) std::atomic_ref(*birth.made).store(*birth.place);
+}
+
+void form_now(const Birth& birth, ncclResult_t by_nccl) noexcept {
   try {
-    auto made = birth.make(by_nccl);
-    if (!made) return alone(birth, made.error().what);
-    if (made->engine == nullptr) return;
-    const auto comm =
-        std::make_shared<Beside>(made->engine->rank(), made->engine->size(), device_of(*birth.made), made->context, std::move(made->rules));
-    if (!comm->made(std::move(made->engine), std::move(made->on_gpu))) return;
-    adopt(*birth.made, comm);
-    log::info("{}: gyre may run calls of this communicator on {}: {}, by {}", birth.who,
-              comm->on_gpu() != nullptr ? "GPU memory" : "host memory", comm->rules.collectives(), comm->rules.decided_by());
+    hand_over(birth);
+    const Made made = made_by_nccl(by_nccl, *birth.made, birth.parent == nullptr || birth.parent->nccl_blocks);
+    if (auto comm = form_one(birth, made)) adopt(made.comm, std::move(comm));
   } catch (const std::exception& error) {
     alone(birth, error.what());
   }
 }
 
+// Until gyre's is there, if it comes to that, one that was never made goes by the handle, which the program may move; of a part the parent
+// is in progress, and the program sees it when it no longer is.
+void form_in_background(const Birth& birth) {
+  const bool is_part = birth.parent != nullptr;
+  const ncclComm_t own = is_part ? nullptr : *birth.made;
+  const auto busy = is_part ? birth.parent : std::make_shared<Beside>(0, 0, 0, nullptr, Rules(), false);
+  const auto work = [=] {
+    Made made{ncclRemoteError};
+    busy->background.await_nccl(is_part ? birth.parent_handle : own,
+                                [&](ncclResult_t state) { made = made_by_nccl(state, is_part ? *birth.place : own, false); });
+    made.cancelled = &busy->aborted();
+    const auto comm = form_one(birth, made);
+    busy->background.end([&] {
+      if (!is_part) return void(replace(own, busy, comm));
+      if (comm != nullptr) adopt(made.comm, comm);
+      hand_over(birth);
+    });
+  };
+  busy->background.begin();
+  if (is_part)
+    *birth.made = nullptr;
+  else
+    adopt(own, busy);
+  try {
+    std::thread(work).detach();
+  } catch (const std::exception&) {  // the program waits for what is in the background
+    work();
+  }
+}
+
+/// NCCL goes on with it, and has answered so, or, of a part, as if that were there.
+bool goes_on(const Birth& birth, ncclResult_t by_nccl) {
+  if (birth.parent == nullptr) return by_nccl == ncclInProgress && *birth.made != nullptr;
+  if (birth.place == nullptr || (by_nccl != ncclSuccess && by_nccl != ncclInProgress)) return false;
+  ncclResult_t state = ncclSuccess;
+  const auto asked = birth.parent->background.ask(birth.parent_handle, &state);
+  return asked && *asked == ncclSuccess && state == ncclInProgress;
+}
+
 }  // namespace
 
-void form(const std::vector<Birth>& births, ncclResult_t by_nccl) noexcept {
-  if (births.empty()) return;
+std::shared_ptr<Beside> form_one(const Birth& birth, const Made& by_nccl) noexcept {
+  try {
+    return join_others(birth, by_nccl);
+  } catch (const std::exception& error) {
+    return alone(birth, error.what()), nullptr;
+  }
+}
+
+void form(const std::vector<Birth>& births, ncclResult_t of_all) noexcept {
+  const Birth* own = nullptr;  // by this thread
+  const auto answer = [of_all](const Birth& birth) { return birth.refused != ncclSuccess ? birth.refused : of_all; };
   std::vector<std::jthread> threads;
   try {
-    for (size_t i = 1; i < births.size(); ++i) threads.emplace_back([&, i] { form_one(births[i], by_nccl); });
+    for (const Birth& birth : births) {
+      if (goes_on(birth, answer(birth)))
+        form_in_background(birth);
+      else if (own == nullptr)
+        own = &birth;
+      else
+        threads.emplace_back([&] { form_now(birth, answer(birth)); });
+    }
   } catch (const std::exception& error) {  // those without a thread stay away, and the others learn of it
     try_to_warn("no thread to make a communicator by: {}", error.what());
   }
-  form_one(births[0], by_nccl);
+  if (own != nullptr) form_now(*own, answer(*own));
 }
 
-Result<Parts> meet(const Meeting& at, const ncclComm_t* made) {
+Result<Parts> meet(const Meeting& at, const Made& by_nccl) {
   transport::open_ucx_before_threads(config());
   transport::Rendezvous rendezvous = at.rendezvous;
   rendezvous.timeout = vote_limit();
+  rendezvous.cancelled = by_nccl.cancelled;
   auto job = GYRE_TRY(transport::Bootstrap::join(rendezvous));
   job->limit_gathers(word_limit());
   cuda::look();
   const bool on_gpu = cuda::present() && *config().device != "host";
-  const auto ballots = GYRE_TRY(job->all_gather(ballot(config(), on_gpu, loaded_nccls().size())));
+  const auto ballots = GYRE_TRY(job->all_gather(ballot(config(), on_gpu, loaded_nccls().size(), by_nccl.blocks)));
   if (auto why = objection(ballots); !why.empty()) return Error{Code::invalid_usage, why};
   if (!offer().any())
     return Error{Code::invalid_usage, "no rank has GYRE_COLLECTIVES that sizes leave any calls of, nor a profile for gyre"};
-  const auto gpu = on_gpu ? std::optional(device_of(*made)) : std::nullopt;
+  const auto gpu = on_gpu ? std::optional(by_nccl.device) : std::nullopt;
   Rules own = GYRE_TRY(rules_among(*job, gpu));
   if (!own.any()) return Parts();
   GpusOfAll gpus;
   if (gpu) gpus = GYRE_TRY(gpus_of_all(*job, *gpu));
   if (!gpus.refusal.empty()) return Error{Code::invalid_usage, gpus.refusal};
   auto ranks = GYRE_TRY(engine::Communicator::create(std::move(job), config()));
-  return with_gpus(std::move(ranks), std::move(own), gpus.make, *made, nullptr);
+  return with_gpus(std::move(ranks), std::move(own), gpus.make, by_nccl.device, by_nccl.cancelled);
 }
 
-Result<Parts> split(Beside& parent, int color, int key, const ncclComm_t* made, const std::string& refusal) {
+Result<Parts> split(Beside& parent, int color, int key, const Made& by_nccl, const std::string& refusal) {
   if (parent.stays_away) return stay_away(parent);
   parent.wait_for_declined();
   return among_ranks_of(parent, [&](engine::Communicator& ranks) -> Result<Parts> {
@@ -199,7 +272,7 @@ Result<Parts> split(Beside& parent, int color, int key, const ncclComm_t* made, 
     GYRE_TRY(all_agree(ranks.bootstrap(), refusal.empty() ? Status() : Error{Code::invalid_usage, refusal}));
     auto part = GYRE_TRY(ranks.split(color, key, &parent.aborted()));
     if (part == nullptr) return Parts();
-    return like_its_parent(parent, std::move(part), *made);
+    return like_its_parent(parent, std::move(part), by_nccl);
   });
 }
 
@@ -209,11 +282,11 @@ Result<Parts> stay_away(Beside& parent) {
   return Error{Code::invalid_usage, fmt::format("rank {}: {}", parent.rank, why)};
 }
 
-Result<Parts> shrink(Beside& parent, const std::vector<Rank>& without, const ncclComm_t* made) {
+Result<Parts> shrink(Beside& parent, const std::vector<Rank>& without, const Made& by_nccl) {
   parent.wait_until_idle(idle_limit);
   return among_ranks_of(parent, [&](engine::Communicator& ranks) -> Result<Parts> {
     const Limited limited(ranks.bootstrap());
-    return like_its_parent(parent, GYRE_TRY(ranks.shrink(without, &parent.aborted())), *made);
+    return like_its_parent(parent, GYRE_TRY(ranks.shrink(without, &parent.aborted())), by_nccl);
   });
 }
 

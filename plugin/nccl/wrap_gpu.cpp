@@ -66,6 +66,7 @@ Result<ncclResult_t> run_on_gpu(std::span<const Issued> calls) {
     const transport::Bootstrap& ranks = issued.comm->engine().bootstrap();
     if (const Error* lost = ranks.attention() ? ranks.failure() : nullptr) return *lost;
     issued.comm->say(*issued.operation.call, "gyre", issued.comm->rules.decided_by());
+    GYRE_TRY(issued.comm->mark_launched());
     GYRE_TRY(issued.comm->by_nccl.before(issued.operation.stream));
     operations.push_back(issued.operation);
   }

@@ -20,12 +20,15 @@ void remember(ToCome::Window one) {
 
 }  // namespace
 
-// A rank that takes nothing over only says so, for which nothing here waits.
+// A rank that takes nothing over only says so, for which nothing here waits, and nobody need ask NCCL.
 ncclResult_t formed(ncclResult_t by_nccl, std::vector<Birth> births) {
+  const bool refused = by_nccl != ncclSuccess && by_nccl != ncclInProgress;
   if (!offer().any()) {
-    if (births.empty() || by_nccl != ncclSuccess) return by_nccl;
+    if (births.empty() || refused) return by_nccl;
     try {
-      std::thread([births = std::move(births)] { form(births, ncclSuccess); }).detach();
+      std::thread([births = std::move(births)] {
+        for (const Birth& birth : births) form_one(birth, Made());
+      }).detach();
     } catch (const std::system_error& error) {  // this rank stays away, and the others learn of it
       log::warn("no thread to say that NCCL runs all calls: {}", error.what());
     }
@@ -35,9 +38,7 @@ ncclResult_t formed(ncclResult_t by_nccl, std::vector<Birth> births) {
     form(births, by_nccl);
     return by_nccl;
   }
-  if (by_nccl != ncclSuccess && by_nccl != ncclInProgress) {  // that group's end may succeed all the same
-    for (Birth& birth : births) birth.make = [make = std::move(birth.make), by_nccl](ncclResult_t) { return make(by_nccl); };
-  }
+  for (Birth& birth : births) birth.refused = refused ? by_nccl : ncclSuccess;
   std::move(births.begin(), births.end(), std::back_inserter(open_group().to_come.births));
   return by_nccl;
 }
@@ -45,6 +46,7 @@ ncclResult_t formed(ncclResult_t by_nccl, std::vector<Birth> births) {
 void registered(const std::shared_ptr<Beside>& comm, const void* memory, size_t bytes, const ncclWindow_t* made) {
   if (comm == nullptr) return;
   const ToCome::Window one{comm, {nullptr, static_cast<const std::byte*>(memory), bytes}, made};
+  if (!comm->nccl_blocks) return comm->windows.push_back(one.window);
   if (open_group().depth == 0) return remember(one);
   open_group().to_come.windows.push_back(one);
 }

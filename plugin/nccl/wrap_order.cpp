@@ -5,9 +5,9 @@
 namespace gyre::plugin::nccl::wrap {
 namespace {
 
-Status note_one(const ByNccl& one, bool done) {
-  GYRE_TRY(one.comm->by_nccl.set(one.stream));
-  if (done && !GYRE_TRY(cuda::captures(one.stream, one.comm->context))) one.comm->by_gyre.clear();
+Status note_one(const ByNccl& one, ncclResult_t result) {
+  GYRE_TRY(one.comm->note_by_nccl(one.stream, result));
+  if (result == ncclSuccess && !GYRE_TRY(cuda::captures(one.stream, one.comm->context))) one.comm->by_gyre.clear();
   return {};
 }
 
@@ -22,7 +22,7 @@ Status order_after_gyre(const std::vector<ByNccl>& given) {
 ncclResult_t note_launched(const std::vector<ByNccl>& given, ncclResult_t result) {
   ncclResult_t all = result;
   for (const ByNccl& one : given) {
-    const ncclResult_t own = guard("the order of NCCL's calls and gyre's", [&] { return note_one(one, result == ncclSuccess); });
+    const ncclResult_t own = guard("the order of NCCL's calls and gyre's", [&] { return note_one(one, result); });
     if (all == ncclSuccess) all = own;
   }
   return all;

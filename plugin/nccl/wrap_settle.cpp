@@ -16,6 +16,7 @@ namespace {
 Status wait_for_turn(std::span<const Issued> calls) {
   for (const Issued& issued : calls) {
     GYRE_TRY(issued.comm->wait_for(issued.operation.stream, issued.comm->context));
+    GYRE_TRY(issued.comm->mark_launched());
     GYRE_TRY(issued.comm->wait_for(issued.comm->by_nccl));
   }
   return {};
@@ -34,8 +35,9 @@ ncclResult_t by_nccl(std::span<const Issued> calls, std::string_view why) {
     const ncclResult_t ended = forwarded([] { return call_real<&Table::ncclGroupEnd>(); });
     if (first == ncclSuccess) first = ended;
   }
+  const ncclResult_t launched = first;
   for (const Issued& issued : calls) {
-    const ncclResult_t marked = guard(issued.operation.name, [&] { return issued.comm->by_nccl.set(issued.operation.stream); });
+    const ncclResult_t marked = guard(issued.operation.name, [&] { return issued.comm->note_by_nccl(issued.operation.stream, launched); });
     if (first == ncclSuccess) first = marked;
   }
   return first;

@@ -2,8 +2,13 @@
  * small buffers. Ranks are processes or threads that share a file in TEST_FAKE_FOLDER. As NCCL it answers when all ranks have come, runs a
  * group at its end, and calls some of its own interface.
  *
- * TEST_FAKE_FAILS=1: the rank 1 of a communicator can't be made. */
+ * What does not block it does in a thread, and may be asked by one thread at a time how far it is.
+ *
+ * TEST_FAKE_FAILS=1: the rank 1 of a communicator can't be made.
+ * TEST_FAKE_DIES=1: that of one that does not block dies when it is made. */
 #define _GNU_SOURCE
+#include <pthread.h>
+#include <signal.h>
 #include <sys/random.h>
 
 #include "test/plugin/fake_nccl_hooks.h"
@@ -36,13 +41,21 @@ static Comm* of(ncclComm_t handle) {
   return comm;
 }
 
+static int in_progress(const Comm* comm) { return atomic_load(&comm->state) == ncclInProgress; }
+static void in_background(void* (*work)(void*), void* argument) {
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, work, argument) != 0) fputs("fake NCCL: no thread\n", stderr), _exit(3);
+  pthread_detach(thread);
+}
+
 static _Thread_local int depth, calls, made;
 static _Thread_local Call group[MOST_CALLS];
 static _Thread_local ncclResult_t wrong; /* a call of the group was, and nothing of it is done */
-static _Thread_local struct {
+typedef struct {
   ncclComm_t* at;
   Comm* comm;
-} births[MOST_CALLS];
+} Birth;
+static _Thread_local Birth births[MOST_CALLS];
 static _Thread_local int registered;
 static _Thread_local struct {
   ncclWindow_t* at;
@@ -79,37 +92,91 @@ static void run_launch(void* argument) {
   for (int i = 0; i < launch->count; ++i) atomic_fetch_sub(&launch->calls[i].comm->pending, 1);
   free(launch);
 }
-static void launch_group(void) {
+static void launch_calls(Launch* launch) {
   cudaStream_t streams[MOST_CALLS];
   int many = 0;
-  Launch* launch = malloc(sizeof *launch);
-  launch->count = calls;
-  for (int i = 0; i < calls; ++i) {
+  for (int i = 0; i < launch->count; ++i) {
     int known = 0;
-    for (int j = 0; j < many; ++j) known |= streams[j] == group[i].stream;
-    if (!known) streams[many++] = group[i].stream;
-    launch->calls[i] = group[i];
-    atomic_fetch_add(&group[i].comm->pending, 1);
+    for (int j = 0; j < many; ++j) known |= streams[j] == launch->calls[i].stream;
+    if (!known) streams[many++] = launch->calls[i].stream;
   }
   hooks.on_streams(streams, many, run_launch, launch);
 }
-static void run_group(void) {
+/* Of one communicator, which is in progress meanwhile. */
+static void* launch_late(void* argument) {
+  Launch* launch = argument;
+  Comm* comm = launch->calls[0].comm;
+  hooks.launching(launch->calls[0].stream);
+  launch_calls(launch);
+  atomic_store(&comm->state, ncclSuccess);
+  return NULL;
+}
+static ncclResult_t launch_group(void) {
+  Launch* launch = malloc(sizeof *launch);
+  launch->count = calls;
+  for (int i = 0; i < calls; ++i) {
+    launch->calls[i] = group[i];
+    atomic_fetch_add(&group[i].comm->pending, 1);
+  }
+  const int late = hooks.launching != NULL && group[0].comm->in_background;
+  if (!late) return launch_calls(launch), ncclSuccess;
+  atomic_store(&group[0].comm->state, ncclInProgress);
+  in_background(launch_late, launch);
+  return ncclInProgress;
+}
+static ncclResult_t run_group(void) {
+  ncclResult_t result = ncclSuccess;
   if (hooks.on_streams != NULL && calls > 0)
-    launch_group();
+    result = launch_group();
   else
     run_calls(group, calls);
   calls = 0;
+  return result;
 }
 static ncclResult_t call(Call one) {
   group[calls++] = one;
-  if (depth == 0) run_group();
-  return ncclSuccess;
+  return depth == 0 ? run_group() : ncclSuccess;
 }
 
-static void arrive(void) {
-  for (int i = 0; i < made; ++i) show(births[i].comm, "", 1);
-  for (int i = 0; i < made; ++i) await_shown(births[i].comm), end(births[i].comm), *births[i].at = (ncclComm_t)births[i].comm;
+static void arrive_all(const Birth* all, int many) {
+  for (int i = 0; i < many; ++i) show(all[i].comm, "", 1);
+  for (int i = 0; i < many; ++i) await_shown(all[i].comm), end(all[i].comm);
+}
+static int fails(const Comm* comm) {
+  const char* rank = getenv("TEST_FAKE_FAILS");
+  return rank != NULL && atoi(rank) == comm->rank;
+}
+typedef struct {
+  int count;
+  Birth births[MOST_CALLS];
+} Arrival;
+static void* arrive_later(void* argument) {
+  Arrival* arrival = argument;
+  arrive_all(arrival->births, arrival->count);
+  const char* dies = getenv("TEST_FAKE_DIES");
+  if (dies != NULL && atoi(dies) == arrival->births[0].comm->rank) raise(SIGKILL);
+  for (int i = 0; i < arrival->count; ++i) {
+    Comm* comm = arrival->births[i].comm;
+    atomic_store(&comm->state, fails(comm) ? ncclSystemError : ncclSuccess);
+  }
+  free(arrival);
+  return NULL;
+}
+/* As NCCL has it all of a group block, or none. */
+static ncclResult_t arrive(void) {
+  const int many = made;
   made = 0;
+  if (many == 0 || !births[0].comm->in_background) {
+    arrive_all(births, many);
+    for (int i = 0; i < many; ++i) *births[i].at = (ncclComm_t)births[i].comm;
+    return ncclSuccess;
+  }
+  Arrival* arrival = malloc(sizeof *arrival);
+  arrival->count = many;
+  memcpy(arrival->births, births, sizeof births);
+  for (int i = 0; i < many; ++i) atomic_store(&births[i].comm->state, ncclInProgress);
+  in_background(arrive_later, arrival);
+  return ncclInProgress;
 }
 static void place_windows(void) {
   for (int i = 0; i < registered; ++i) *windows[i].at = (ncclWindow_t)windows[i].memory;
@@ -118,9 +185,9 @@ static void place_windows(void) {
 static ncclResult_t birth(ncclComm_t* at, Comm* comm) {
   births[made].at = at;
   births[made++].comm = comm;
-  if (depth == 0) arrive();
-  const char* fails = getenv("TEST_FAKE_FAILS");
-  return fails != NULL && atoi(fails) == comm->rank ? ncclSystemError : ncclSuccess;
+  if (comm->in_background) *at = (ncclComm_t)comm;
+  const ncclResult_t result = depth == 0 ? arrive() : ncclSuccess;
+  return !comm->in_background && fails(comm) ? ncclSystemError : result;
 }
 
 FAKE ncclResult_t ncclGetVersion(int* version) {
@@ -151,7 +218,9 @@ FAKE ncclResult_t ncclCommInitRank(ncclComm_t* comm, int ranks, ncclUniqueId id,
 }
 FAKE ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t* config) {
   SAY("ncclCommInitRankConfig %d %d %d", ranks, rank, config == NULL ? 1 : config->blocking);
-  return birth(comm, new_comm(number_of(&id), rank, ranks));
+  Comm* own = new_comm(number_of(&id), rank, ranks);
+  own->in_background = config != NULL && config->blocking == 0;
+  return birth(comm, own);
 }
 FAKE ncclResult_t ncclGroupStart(void);
 FAKE ncclResult_t ncclGroupEnd(void);
@@ -166,11 +235,24 @@ FAKE ncclResult_t ncclCommInitAll(ncclComm_t* comms, int ranks, const int* devic
   for (int rank = 0; rank < ranks; ++rank) ncclCommInitRank(&comms[rank], ranks, id, rank);
   return ncclGroupEnd();
 }
-FAKE ncclResult_t ncclCommSplit(ncclComm_t handle, int color, int key, ncclComm_t* child, ncclConfig_t* config) {
-  Comm* comm = of(handle);
-  (void)config;
-  SAY("ncclCommSplit %d %d", color, key);
-  const int mine[2] = {color, key};
+static Comm* _Atomic freed_comms; /* reached, so that they are no leak */
+static ncclResult_t drop(Comm* comm) {
+  while (atomic_load(&comm->pending) > 0 || in_progress(comm)) sched_yield();
+  atomic_store(&comm->freed, 1);
+  munmap(comm->shared, sizeof *comm->shared);
+  comm->before = atomic_load(&freed_comms);
+  while (!atomic_compare_exchange_weak(&freed_comms, &comm->before, comm)) continue;
+  return ncclSuccess;
+}
+typedef struct {
+  Comm* comm;
+  int color, key;
+  ncclComm_t* child;
+} Split;
+/* The parent's child, or NULL. */
+static ncclResult_t split(const Split* asked, Comm** child) {
+  Comm* comm = asked->comm;
+  const int color = asked->color, key = asked->key, mine[2] = {color, key};
   int rank = 0, ranks = 0;
   show(comm, mine, sizeof mine);
   await_shown(comm);
@@ -183,7 +265,35 @@ FAKE ncclResult_t ncclCommSplit(ncclComm_t handle, int color, int key, ncclComm_
   const uint64_t number = comm->number + 1000 * ++comm->children + (uint64_t)color;
   const int said = color >= 0 && hooks.splitting != NULL ? hooks.splitting(color) : ncclSuccess;
   if (said != ncclSuccess) return (ncclResult_t)said;
-  return color < 0 ? ncclSuccess : birth(child, new_comm(number, rank, ranks));
+  *child = color < 0 ? NULL : new_comm(number, rank, ranks);
+  return ncclSuccess;
+}
+/* The parent is in progress, and the child there when that is over. */
+static void* split_later(void* argument) {
+  Split* asked = argument;
+  Birth born = {asked->child, NULL};
+  const ncclResult_t result = split(asked, &born.comm);
+  if (born.comm != NULL && atomic_load(&asked->comm->aborted)) drop(born.comm), born.comm = NULL;
+  if (born.comm != NULL) born.comm->in_background = 1, arrive_all(&born, 1);
+  *born.at = (ncclComm_t)born.comm;
+  atomic_store(&asked->comm->state, result);
+  free(asked);
+  return NULL;
+}
+FAKE ncclResult_t ncclCommSplit(ncclComm_t handle, int color, int key, ncclComm_t* child, ncclConfig_t* config) {
+  Comm *comm = of(handle), *born = NULL;
+  (void)config;
+  SAY("ncclCommSplit %d %d", color, key);
+  if (in_progress(comm)) return ncclInvalidArgument;
+  Split asked = {comm, color, key, child};
+  if (!comm->in_background) {
+    const ncclResult_t result = split(&asked, &born);
+    return result != ncclSuccess || born == NULL ? result : birth(child, born);
+  }
+  *child = NULL;
+  atomic_store(&comm->state, ncclInProgress);
+  in_background(split_later, memcpy(malloc(sizeof asked), &asked, sizeof asked));
+  return ncclSuccess; /* as 2.28 does */
 }
 FAKE ncclResult_t ncclCommShrink(ncclComm_t handle, int* without, int count, ncclComm_t* rest, ncclConfig_t* config, int flags) {
   Comm* comm = of(handle);
@@ -196,17 +306,11 @@ FAKE ncclResult_t ncclCommShrink(ncclComm_t handle, int* without, int count, ncc
 FAKE ncclResult_t ncclCommCount(ncclComm_t handle, int* count) { return *count = of(handle)->ranks, ncclSuccess; }
 FAKE ncclResult_t ncclCommCuDevice(ncclComm_t handle, int* device) { return *device = of(handle)->rank, ncclSuccess; }
 FAKE ncclResult_t ncclCommUserRank(ncclComm_t handle, int* rank) { return *rank = of(handle)->rank, ncclSuccess; }
-FAKE ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
-  of(comm);
-  return *error = ncclSuccess, ncclSuccess;
-}
-static Comm* _Atomic freed_comms; /* reached, so that they are no leak */
-static ncclResult_t drop(Comm* comm) {
-  while (atomic_load(&comm->pending) > 0) sched_yield();
-  atomic_store(&comm->freed, 1);
-  munmap(comm->shared, sizeof *comm->shared);
-  comm->before = atomic_load(&freed_comms);
-  while (!atomic_compare_exchange_weak(&freed_comms, &comm->before, comm)) continue;
+FAKE ncclResult_t ncclCommGetAsyncError(ncclComm_t handle, ncclResult_t* error) {
+  Comm* comm = of(handle);
+  if (comm->in_background && atomic_fetch_add(&comm->asked, 1) > 0) fputs("fake NCCL: two threads ask at a time\n", stderr), _exit(3);
+  *error = (ncclResult_t)atomic_load(&comm->state);
+  if (comm->in_background) atomic_fetch_sub(&comm->asked, 1);
   return ncclSuccess;
 }
 FAKE ncclResult_t ncclCommFinalize(ncclComm_t handle) {
@@ -232,7 +336,7 @@ FAKE ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t window)
 FAKE ncclResult_t ncclCommDestroy(ncclComm_t handle) {
   Comm* comm = of(handle);
   SAY("ncclCommDestroy %d", comm->rank);
-  return drop(comm);
+  return in_progress(comm) ? ncclInvalidArgument : drop(comm);
 }
 FAKE ncclResult_t ncclCommAbort(ncclComm_t handle) {
   Comm* comm = of(handle);
@@ -255,14 +359,16 @@ FAKE ncclResult_t ncclGroupEnd(void) {
   for (int i = 0; i < calls; ++i) of((ncclComm_t)group[i].comm);
   if (result != ncclSuccess) calls = registered = 0;
   while (result != ncclSuccess && made > 0) drop(births[--made].comm);
-  run_group(), arrive(), place_windows();
-  return result;
+  const ncclResult_t launched = run_group(), arrived = arrive();
+  place_windows();
+  return result != ncclSuccess ? result : launched != ncclSuccess ? launched : arrived;
 }
 FAKE ncclResult_t ncclAllReduce(const void* input, void* output, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t handle,
                                 cudaStream_t stream) {
   Comm* comm = of(handle);
   if (comm == NULL) return depth == 0 ? ncclInvalidArgument : (wrong = ncclInvalidArgument);
   SAY("ncclAllReduce %d %zu %d %d %d %d", input == output, count, (int)type, (int)op, comm->rank, stream == NULL);
+  if (in_progress(comm)) return depth == 0 ? ncclInvalidArgument : (wrong = ncclInvalidArgument);
   const int sum_ended = op >= ncclNumOps && (comm->ended_sums >> (op - ncclNumOps) & 1) != 0;
   if ((count > 0 && input == NULL) || sum_ended || comm->finalized) return depth == 0 ? ncclInvalidArgument : (wrong = ncclInvalidArgument);
   return call((Call){REDUCE, comm, input, output, count, (int)type, (int)op, 0, stream});

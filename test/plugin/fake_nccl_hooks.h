@@ -11,6 +11,9 @@ typedef struct {
    * by none. */
   int (*splitting)(int color);
   int has_no_windows;
+  /* Called in the background, before a call of a communicator that does not block comes to the stream; the call is in progress until then.
+   * NULL: such calls are launched as others. */
+  void (*launching)(struct CUstream_st* stream);
 } FakeNcclHooks;
 /* Where a fake NCCL has them, by this name. */
 typedef FakeNcclHooks* FakeNcclHooksOf(void);

@@ -37,6 +37,8 @@ typedef struct FakeComm {
   int finalized;
   atomic_int pending, aborted; /* what streams have been given and not done; it is to end */
   atomic_int freed;            /* by whoever made it; kept, so that what comes after is seen */
+  int in_background;           /* it does not block */
+  atomic_int state, asked;     /* a ncclResult_t; how many threads ask for it just now */
   struct FakeComm* before;     /* of those kept */
 } Comm;
 static void await(const Comm* comm, const atomic_uint* counter, unsigned least) {
@@ -61,7 +63,7 @@ static Shared* share(uint64_t number) {
 
 static Comm* new_comm(uint64_t number, int rank, int ranks) {
   Comm* comm = calloc(1, sizeof *comm);
-  *comm = (Comm){share(number), number, rank, ranks, 0, 0, {0}, 0, 0, 0, 0, 0, 0, NULL};
+  *comm = (Comm){.shared = share(number), .number = number, .rank = rank, .ranks = ranks};
   return comm;
 }
 

@@ -72,7 +72,7 @@ class BesideFake {
     library();
     int version = 0;
     ncclGetVersion(&version);  // the first call chooses who answers
-    hooks() = {note_nccl, give_streams, [](int color) -> int { return splitting()(color); }, 0};
+    hooks() = {note_nccl, give_streams, [](int color) -> int { return splitting()(color); }, 0, nullptr};
     set_up(std::move(settings));
   }
 

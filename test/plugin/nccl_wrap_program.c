@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/wait.h>
 
 #include "test/plugin/nccl_program.h"
 
@@ -122,17 +123,65 @@ static void plain(void) {
   MUST(ncclCommDestroy(comm));
 }
 
-static void does_not_block(void) {
+static ncclResult_t settled(ncclComm_t comm) {
+  ncclResult_t state = ncclInProgress;
+  for (const double end = seconds() + 30; state == ncclInProgress && seconds() < end; usleep(1000))
+    MUST(ncclCommGetAsyncError(comm, &state));
+  return state;
+}
+
+static ncclComm_t begin_in_background(void) {
   ncclConfig_t config;
   memset(&config, 0, sizeof config);
   config.size = 24; /* as of 2.14 */
   config.magic = NCCL_CONFIG_MAGIC;
   config.version = 21400;
   ncclComm_t comm = NULL;
-  MUST(ncclCommInitRankConfig(&comm, ranks, share_id(), rank, &config));
+  const ncclUniqueId id = share_id();
+  const double begin = seconds();
+  EXPECT(ncclCommInitRankConfig(&comm, ranks, id, rank, &config) == ncclInProgress, "it does not begin");
+  EXPECT(seconds() - begin < 0.5, "it has taken %g s to begin", seconds() - begin);
+  return comm;
+}
+static ncclComm_t join_in_background(void) {
+  ncclComm_t comm = begin_in_background();
+  EXPECT(settled(comm) == ncclSuccess, "it is not made");
+  return comm;
+}
+
+static void does_not_block(void) {
+  ncclComm_t comm = join_in_background(), half = NULL;
   step("large"), sum(comm, LARGE);
+  step("half");
+  ncclResult_t begun = ncclCommSplit(comm, rank % 2, 0, &half, NULL);
+  EXPECT(begun == ncclSuccess || begun == ncclInProgress, "%d", (int)begun);
+  EXPECT(settled(comm) == ncclSuccess, "it is not split");
+  float value = 1, total = 0;
+  MUST(ncclAllReduce(&value, &total, 1, ncclFloat32, ncclSum, half, NULL));
+  EXPECT(total == (float)((ranks + 1 - rank % 2) / 2), "%g", (double)total);
   step("end");
+  MUST(ncclCommDestroy(half));
+  begun = ncclCommFinalize(comm);
+  EXPECT(begun == ncclSuccess || begun == ncclInProgress, "%d", (int)begun);
+  EXPECT(settled(comm) == ncclSuccess, "it is not finalized");
   MUST(ncclCommDestroy(comm));
+}
+
+/* While it is made the process forks, as data loaders do, and then ends, as both do then. */
+static void leaves(void) {
+  begin_in_background();
+  usleep(100000); /* as a rule the ranks vote by then */
+  const pid_t child = fork();
+  if (child == 0) exit(0);
+  int state = -1;
+  EXPECT(waitpid(child, &state, 0) == child && state == 0, "the child has ended with %d", state);
+}
+
+/* TEST_FAKE_DIES: of that rank NCCL's part is made, and then it is dead. */
+static void loses_one(void) {
+  ncclComm_t comm = join_in_background();
+  step("abort");
+  MUST(ncclCommAbort(comm));
 }
 
 static void parts(void) {
@@ -247,8 +296,16 @@ static void fails_in_a_group(void) {
 }
 
 int main(int count, char** words) {
-  const Story stories[] = {{"takes", takes},   {"plain", plain},       {"does_not_block", does_not_block},
-                           {"parts", parts},   {"all_here", all_here}, {"aborted", aborted},
-                           {"killed", killed}, {"fails", fails},       {"fails_in_a_group", fails_in_a_group}};
+  const Story stories[] = {{"takes", takes},
+                           {"plain", plain},
+                           {"does_not_block", does_not_block},
+                           {"loses_one", loses_one},
+                           {"leaves", leaves},
+                           {"parts", parts},
+                           {"all_here", all_here},
+                           {"aborted", aborted},
+                           {"killed", killed},
+                           {"fails", fails},
+                           {"fails_in_a_group", fails_in_a_group}};
   return tell(count, words, stories, sizeof stories / sizeof *stories);
 }

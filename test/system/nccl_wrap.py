@@ -111,8 +111,32 @@ def a_process_with_two_copies_of_nccl_leaves_all_to_nccl():
 
 
 def what_leaves_gyre_no_way_leaves_all_to_nccl():
-    nccl_alone("it does not block", {}, {}, by="does_not_block")
     nccl_alone("NCCL_COMM_ID leaves no room", {}, NCCL_COMM_ID="127.0.0.1:4711")
+
+
+def what_does_not_block_is_gyres_too():
+    for rank, process in enumerate(all_right(run("does_not_block", {}, {}, {}, {}))):
+        for step in ("large", "half"):
+            check("ncclAllReduce" not in calls_by_nccl(process, step), f"rank {rank}, {step}: {process.out} {process.err}")
+        check(process.err == "", f"rank {rank}: {process.err}")
+
+
+def what_does_not_block_is_nccls_where_ranks_differ():
+    nccl_alone("rank 2 of 3 did not join within 1 s", {}, {}, None, by="does_not_block", GYRE_TIMEOUT="1")
+    nccl_alone("rank 1 has GYRE_MIN_BYTES=16, rank 0 has GYRE_MIN_BYTES=0", {}, {"GYRE_MIN_BYTES": "16"}, by="does_not_block")
+    nccl_alone("rank 1 has no GYRE_COLLECTIVES, rank 0 has GYRE_COLLECTIVES=all_reduce", {}, {"GYRE_COLLECTIVES": None}, by="does_not_block")
+
+
+def a_rank_that_dies_before_it_has_voted_keeps_nobody():
+    for rank, process in enumerate(run("loses_one", {}, {}, {}, GYRE_TIMEOUT="1", TEST_FAKE_DIES="1")):
+        check(process.code == (-signal.SIGKILL if rank == 1 else 0), f"rank {rank}: {process.code}: {process.err}")
+        check(rank == 1 or "rank 1 of 3 did not join" in process.err, f"rank {rank} does not name who died: {process.err}")
+        check(process.seconds < 6, f"rank {rank} took {process.seconds} s")
+
+
+def processes_fork_and_end_while_ranks_vote():
+    for rank, process in enumerate(all_right(run("leaves", {}, {}, None, GYRE_TIMEOUT="60"))):
+        check(process.seconds < 10, f"rank {rank} took {process.seconds} s")
 
 
 def an_init_that_nccl_refuses_stays_refused():
@@ -203,6 +227,7 @@ def a_killed_rank_is_named():
 subjects([gyre_takes_what_it_may_and_nccl_the_rest, gyre_takes_calls_where_it_has_the_name_of_nccl, by_default_nccl_runs_everything, a_rank_without_gyre_leaves_all_to_nccl,
           where_the_maker_of_the_id_has_no_gyre_nobody_waits, ranks_that_differ_leave_all_to_nccl,
           a_process_with_two_copies_of_nccl_leaves_all_to_nccl, what_leaves_gyre_no_way_leaves_all_to_nccl,
+          what_does_not_block_is_gyres_too, what_does_not_block_is_nccls_where_ranks_differ, a_rank_that_dies_before_it_has_voted_keeps_nobody, processes_fork_and_end_while_ranks_vote,
           an_init_that_nccl_refuses_stays_refused, communicators_of_some_ranks_are_gyres_too,
           where_a_profile_gives_it_calls_gyre_takes_them,
           an_empty_list_of_collectives_leaves_all_to_nccl_whatever_the_profile, ranks_of_other_profiles_leave_all_to_nccl, a_file_that_gives_gyre_nothing_is_no_failure,

@@ -89,9 +89,17 @@ Result<DirectBounds> direct_bounds(const JsonObject& from) {
   return out;
 }
 
+Result<PacketCosts> packets(const JsonObject& from) {
+  GYRE_TRY(from.only({"latency_us", "part_ns_per_byte", "origin"}));
+  PacketCosts out;
+  out.latency = GYRE_TRY(from.number("latency_us", per_us));
+  out.part = GYRE_TRY(from.number("part_ns_per_byte", per_ns));
+  return out;
+}
+
 /// The tables that machines name entries of.
 struct Tables {
-  JsonObject links, ranks, direct, direct_bounds;
+  JsonObject links, ranks, direct, direct_bounds, packets;
 };
 
 /// What a machine names in a table; nothing: it names none.
@@ -106,7 +114,8 @@ Result<std::optional<T>> named(const JsonObject& machine, const std::string& key
 }
 
 Result<Costs> machine(const JsonObject& from, const Tables& tables) {
-  GYRE_TRY(from.only({"local", "network", "rank", "direct", "direct_bounds", "nics_per_node", "processors_per_node", "measured"}));
+  GYRE_TRY(
+      from.only({"local", "network", "rank", "direct", "direct_bounds", "packets", "nics_per_node", "processors_per_node", "measured"}));
   Costs out;
   for (const auto& [kind, key] : {std::pair{inside, "local"}, std::pair{between, "network"}}) {
     const std::string name = GYRE_TRY(from.word(key));
@@ -120,6 +129,7 @@ Result<Costs> machine(const JsonObject& from, const Tables& tables) {
   out.rank = GYRE_TRY(rank(described));
   out.direct = GYRE_TRY(named(from, "direct", tables.direct, direct));
   out.direct_bounds = GYRE_TRY(named(from, "direct_bounds", tables.direct_bounds, direct_bounds));
+  out.packets = GYRE_TRY(named(from, "packets", tables.packets, packets));
   out.nics_per_node = GYRE_TRY(from.whole("nics_per_node"));
   out.processors_per_node = GYRE_TRY(from.whole("processors_per_node"));
   out.measured = GYRE_TRY(parse_measured(from, "measured"));
@@ -159,7 +169,7 @@ std::string MadeFor::foreign(const Processors& here, std::string_view running) c
 Result<Constants> parse_constants(std::string_view given, std::string_view source) {
   const json file = GYRE_TRY(parse_json(given, source));
   const JsonObject all(file, source, "");
-  GYRE_TRY(all.only({"about", "made_for", "links", "ranks", "direct", "direct_bounds", "machines", "nccl"}));
+  GYRE_TRY(all.only({"about", "made_for", "links", "ranks", "direct", "direct_bounds", "packets", "machines", "nccl"}));
   if (file.contains("nccl") && !file.contains("machines"))
     return all.wrong("machines", "is missing: the file says what NCCL chooses (GYRE_TUNER_FILE), not what things cost here");
   const json none = json::object();
@@ -171,7 +181,8 @@ Result<Constants> parse_constants(std::string_view given, std::string_view sourc
   const JsonObject machines = GYRE_TRY(all.object("machines"));
   const JsonObject directs = GYRE_TRY(or_none("direct"));
   const JsonObject bounds = GYRE_TRY(or_none("direct_bounds"));
-  const Tables tables{links, ranks, directs, bounds};
+  const JsonObject packets_of = GYRE_TRY(or_none("packets"));
+  const Tables tables{links, ranks, directs, bounds, packets_of};
   Constants out;
   if (file.contains("made_for")) {
     const JsonObject where = GYRE_TRY(all.object("made_for"));
@@ -182,6 +193,7 @@ Result<Constants> parse_constants(std::string_view given, std::string_view sourc
   GYRE_TRY(check_table("ranks", tables.ranks, rank, out));
   GYRE_TRY(check_table("direct", tables.direct, direct, out));
   GYRE_TRY(check_table("direct_bounds", tables.direct_bounds, direct_bounds, out));
+  GYRE_TRY(check_table("packets", tables.packets, packets, out));
   for (const auto& [name, ignored] : machines.value().items()) {
     const JsonObject one = GYRE_TRY(machines.object(name));
     out.machines.emplace(name, GYRE_TRY(machine(one, tables)));

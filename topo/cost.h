@@ -26,6 +26,12 @@ struct DirectCosts {
   double attached = 0;     ///< seconds per byte of it, beside reading and writing
 };
 
+/// What an all-reduce costs in which each rank leaves its part in packets for the others' GPUs (kernels/packet.h).
+struct PacketCosts {
+  double latency = 0;  ///< seconds until a rank has seen the others
+  double part = 0;     ///< seconds per byte of each rank's part
+};
+
 /// What things cost on a machine. Links by kind (topo/profile.h); their `port_of` is not looked at.
 struct Costs {
   std::array<schedule::LinkClass, link_kinds> link;
@@ -35,6 +41,7 @@ struct Costs {
   std::optional<DirectCosts> direct{};          ///< none: nobody has measured it
   std::vector<Measured> measured{};             ///< of calls on it
   std::optional<DirectBounds> direct_bounds{};  ///< none: ranks do not reach each other's memory there
+  std::optional<PacketCosts> packets{};         ///< none: GPUs leave each other none there
 };
 
 /// Seconds, and of what they are made.

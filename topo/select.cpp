@@ -117,8 +117,25 @@ bool fits_slot(const Query& query, const Candidate& candidate, const Profile& pr
   return profile.longest_message * element <= static_cast<double>(query.cutting.slot_bytes);
 }
 
+// An exchange of packets stands for it.
+bool goes_by_packets(const Query& query, const Candidate& candidate) {
+  const Shape& shape = candidate.shape;
+  const bool can = query.packets && query.costs.packets && query.overrides.empty() && !query.ordered && !candidate.measured;
+  return can && candidate.family == "one_shot" && shape.collective == Collective::all_reduce && shape.channels == 1 && shape.ranks > 1;
+}
+
+Price price_of_packets(const Query& query) {
+  Price out;
+  out.latency = query.costs.packets->latency;
+  out.bytes[inside] = query.ranks * query.block_bytes * query.costs.packets->part;
+  out.seconds = out.busiest = out.latency + out.bytes[inside];
+  out.hops = 1;
+  out.limit = "packets";
+  return out;
+}
+
 Candidate candidate(const Query& query, const Family& family, const std::vector<int>& grid, uint32_t channels, Profiles& profiles) {
-  Candidate out{family.name, {query.collective, query.ranks, channels, query.root, grid, query.ordered}, {}, {}, {}, {}};
+  Candidate out{family.name, {query.collective, query.ranks, channels, query.root, grid, query.ordered}, {}, {}, {}, {}, false};
   out.refused = refusal(family, out.shape);
   if (lacks_nodes(family, out.shape)) {
     const bool on_one_node = query.placement.nodes(query.ranks) == 1;
@@ -140,6 +157,8 @@ Candidate candidate(const Query& query, const Family& family, const std::vector<
     out.refused = slowed(query, out, missing, costs);
     out.price = price(*profile, costs, sent_bytes(query, family, out.shape, profiles), query.cutting);
     out.measured = measured(query, out, *profile);
+    out.by_packets = goes_by_packets(query, out);
+    if (out.by_packets) out.price = price_of_packets(query);
   }
   return out;
 }
@@ -194,6 +213,7 @@ double least_alike(double bytes) {
 
 // The price by as much as the simulated time is more, or less, than it at the least size of its kind.
 std::optional<double> simulated(const Query& query, const Candidate& candidate, Profiles& profiles) {
+  if (candidate.by_packets) return candidate.price.seconds;  // of which nothing is simulated
   const double bytes = least_alike(sent_bytes(query, *family_named(candidate.family), candidate.shape, profiles));
   const Result<Profile>& profile = profiles.of(candidate.family, candidate.shape, query.placement);
   const auto seconds = profiles.simulated(query, candidate.family, candidate.shape, bytes);

@@ -32,6 +32,7 @@ struct Query {
   bool ordered = false;                 ///< candidates' sums are those of the canonical tree (schedule/canonical.h), or they are refused
   double partial_widths = 1;            ///< bytes of a partial sum's element in those of an input's
   bool plays = true;                    ///< candidates near the lightest are played
+  bool packets = false;                 ///< ranks can leave packets of such a block for each other's GPUs
 };
 
 struct Candidate {
@@ -41,6 +42,7 @@ struct Candidate {
   std::optional<double> measured;   ///< seconds
   std::optional<double> simulated;  ///< seconds of one call, where its price is near the lightest
   std::string refused;              ///< why it can't run; empty: it can
+  bool by_packets = false;          ///< what is priced; in a CUDA graph it goes by messages
 };
 /// Seconds that it takes: as measured, or simulated, where it was, and else its price.
 inline double predicted(const Candidate& candidate) {

@@ -111,7 +111,7 @@ TEST_CASE("constants: every error names the file, the key and the value") {
   CHECK(what(std::string(1 << 19, '[') + std::string(1 << 19, ']')) == "my.json: is nested more than 64 deep");
   CHECK(what(R"({"on\ntwo lines":")" + std::string(1000, 'x') + "\"}") ==
         R"(my.json: "on\ntwo lines" = ")" + std::string(79, 'x') +
-            "…: unknown; known are about, direct, direct_bounds, links, machines, made_for, nccl, ranks");
+            "…: unknown; known are about, direct, direct_bounds, links, machines, made_for, nccl, packets, ranks");
 }
 
 TEST_CASE("constants: what the file says to NCCL's tuner is not looked at, and is no constant") {

@@ -81,7 +81,7 @@ TEST_CASE("the table begins with the direct forms") {
   CHECK((second != std::string::npos && first < second && second < table.find("ring  ")));
 }
 
-TEST_CASE("constants: direct forms' are read, and older files that have none are, too") {
+TEST_CASE("constants: direct forms' and packets' are read, and older files that have none are, too") {
   const auto with = [](std::string_view direct, std::string_view name) {
     return parse_constants(fmt::format(R"({{"links":{{"a":{{"alpha_us":1,"beta_ns_per_byte":1,"overhead_us":0,"by_processor":true,"origin":
       {{"machine":"","date":"","command":"","note":"x"}}}}}},"ranks":{{"a":{{"gamma_ns_per_byte":0,"copy_ns_per_byte":0,"step_us":0,"origin":
@@ -103,6 +103,16 @@ TEST_CASE("constants: direct forms' are read, and older files that have none are
   CHECK_FALSE(with("", "")->machine("m")->direct);
   CHECK(with("", R"("direct":"d",)").error().what == R"(my.json: machines.m.direct = "d": there is no such entry in "direct")");
   for (const char* machine : {"host", "host_crowded"}) CHECK(default_constants()->machine(machine)->direct);
+  constexpr auto packets =
+      R"("packets":{"p":{"latency_us":2,"part_ns_per_byte":3,"origin":{"machine":"","date":"","command":"","note":"guessed"}}},)";
+  const auto with_packets = with(packets, R"("packets":"p",)");
+  REQUIRE(with_packets);
+  const PacketCosts p = with_packets->machine("m")->packets.value();
+  CHECK((p.latency == Approx(2e-6) && p.part == Approx(3e-9) && with_packets->origins.at("packets.p") == "guessed"));
+  CHECK_FALSE(with("", "")->machine("m")->packets);
+  CHECK(with("", R"("packets":"p",)").error().what == R"(my.json: machines.m.packets = "p": there is no such entry in "packets")");
+  CHECK(default_constants()->machine("gpu")->packets);
+  CHECK_FALSE(default_constants()->machine("gpu_pinned")->packets);
 }
 
 TEST_CASE("constants: bounds of direct forms are whole numbers, with their origin; a file that has none has those compiled in") {

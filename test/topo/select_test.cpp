@@ -236,6 +236,27 @@ TEST_CASE("few hops win small sizes, the least traffic large ones") {
   CHECK(large.cheapest("tree")->price.seconds > 1.5 * large.best()->price.seconds);
 }
 
+TEST_CASE("one_shot has the price of packets where ranks can leave some, and is chosen by it") {
+  Profiles profiles;
+  Query query = on("gpu", 8, 0, 4096);
+  const double by_steps = find(choose(query, profiles), "one_shot")->price.seconds;
+  query.packets = true;
+  const Choice choice = choose(query, profiles);
+  REQUIRE(choice.best() != nullptr);
+  CHECK(choice.best()->family == "one_shot");
+  CHECK(choice.best()->by_packets);
+  CHECK(choice.best()->price.seconds == Approx(query.costs.packets->latency + 8 * 4096 * query.costs.packets->part));
+  CHECK(predicted(*choice.best()) == choice.best()->price.seconds);
+  CHECK(explain(query, choice).find("packets; but in CUDA graphs\n") != std::string::npos);
+  for (const Candidate& c : choice.candidates)
+    CHECK(c.by_packets == (c.family == "one_shot" && c.shape.channels == 1 && c.refused.empty()));
+  query.ordered = true;
+  CHECK_FALSE(find(choose(query, profiles), "one_shot")->by_packets);
+  query.ordered = false;
+  query.costs.packets.reset();
+  CHECK(find(choose(query, profiles), "one_shot")->price.seconds == by_steps);
+}
+
 TEST_CASE("double binary trees have the published lead over the flat ring in latency") {
   // 24,576 ranks on 4,096 nodes of 6: measured, up to 180 times; a model with today's constants gives 150 to 400.
   Profiles profiles;

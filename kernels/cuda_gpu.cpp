@@ -52,6 +52,9 @@ class CudaStream final : public Stream {
   Status launch(StayKernel kernel, const StayArgs& args, unsigned blocks) override {
     return run(reinterpret_cast<const void*>(kernel), args, blocks);
   }
+  Status launch(PacketKernel kernel, const PacketArgs& args, unsigned blocks) override {
+    return run(reinterpret_cast<const void*>(kernel), args, blocks);
+  }
 
   Result<bool> done() override {
     const On on(place_);

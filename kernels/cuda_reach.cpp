@@ -73,14 +73,14 @@ Result<ReachedMemory> Place::reach(std::string_view bytes) {
   const bool here = std::memcmp(&handle.uuid, &uuid, sizeof uuid) == 0;
   if (handle.process == own_process()) {
     if (handle.device != device) GYRE_TRY(enable_peer(device, handle.device));
-    return ReachedMemory{handle.address, here};
+    return ReachedMemory{handle.address, here, false};
   }
   if (handle.has_ipc == 0) return Error{Code::cuda, fmt::format("GPU {} of another process has no IPC", handle.device)};
   const std::lock_guard lock(mutex_);
-  if (const auto known = reached_.find(bytes); known != reached_.end()) return ReachedMemory{known->second, here};
+  if (const auto known = reached_.find(bytes); known != reached_.end()) return ReachedMemory{known->second, here, here};
   void* memory = nullptr;
   GYRE_TRY(said("cudaIpcOpenMemHandle", cudaIpcOpenMemHandle(&memory, handle.ipc, cudaIpcMemLazyEnablePeerAccess)));
-  return ReachedMemory{reached_.emplace(bytes, static_cast<std::byte*>(memory)).first->second, here};
+  return ReachedMemory{reached_.emplace(bytes, static_cast<std::byte*>(memory)).first->second, here, here};
 }
 
 }  // namespace gyre::kernels

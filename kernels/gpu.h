@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "base/unique.h"
+#include "kernels/packet.h"
 #include "kernels/stay.h"
 
 namespace gyre::kernels {
@@ -27,6 +28,7 @@ struct ReachableMemory {
 struct ReachedMemory {
   std::byte* address = nullptr;
   bool on_this_gpu = false;
+  bool in_turns = false;  ///< kernels of its process and of this one run in turns, of milliseconds
 };
 
 /// GPU memory that other devices on PCI may reach: by its address where the system has told their drivers of it, or as a file.
@@ -53,6 +55,7 @@ class Stream {
   virtual Status raise(uint64_t* flag, uint64_t value) = 0;
   virtual Status launch(StepKernel, const StepArgs&, unsigned blocks) = 0;
   virtual Status launch(StayKernel, const StayArgs&, unsigned blocks) = 0;
+  virtual Status launch(PacketKernel, const PacketArgs&, unsigned blocks) = 0;
   /// All that was given has been done. Error: the GPU has failed, and nothing more will be. From any thread.
   virtual Result<bool> done() = 0;
   /// The graph that `user` is being captured in, by number; 0: none. Error: `user` can't be followed or led.

@@ -6,6 +6,7 @@
 
 #include "kernels/canonical.h"
 #include "kernels/ordered.h"
+#include "kernels/packet.h"
 
 namespace gyre::kernels {
 namespace {
@@ -33,6 +34,7 @@ Status load_step_kernels() {
         GYRE_TRY(load(type, op, kernel, "shape " + std::to_string(shape)));
       }
       GYRE_TRY(load(type, op, reinterpret_cast<const void*>(stay_kernel_of(type, op)), "that stays"));
+      GYRE_TRY(load(type, op, reinterpret_cast<const void*>(packet_kernel_of(type, op)), "of packets"));
     }
     if (partial_size(type) == size_of(type)) continue;
     for (const ReduceOp op : {ReduceOp::sum, ReduceOp::prod}) {

@@ -84,6 +84,34 @@ GYRE_DEVICE void store_release(uint64_t* flag, uint64_t value) {  // NOLINT(read
 #endif
 }
 
+/// Halves of four bytes of data, below, and a flag of four: who finds the flag in a half has its data, whatever came before or comes after.
+struct alignas(16) Packet {
+  uint64_t halves[2];
+};
+
+/// Each half as one, in no order with anything else.
+GYRE_DEVICE Packet load_packet(const Packet* from) {
+  Packet packet;
+#if defined(__CUDA_ARCH__)
+  asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];"
+               : "=l"(packet.halves[0]), "=l"(packet.halves[1])
+               : "l"(__cvta_generic_to_global(from))
+               : "memory");
+#else
+  for (int i = 0; i < 2; ++i) packet.halves[i] = __atomic_load_n(&from->halves[i], __ATOMIC_RELAXED);
+#endif
+  return packet;
+}
+GYRE_DEVICE void store_packet(Packet* to, const Packet& packet) {  // NOLINT(readability-non-const-parameter): it is written to
+#if defined(__CUDA_ARCH__)
+  asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(__cvta_generic_to_global(to)), "l"(packet.halves[0]),
+               "l"(packet.halves[1])
+               : "memory");
+#else
+  for (int i = 0; i < 2; ++i) __atomic_store_n(&to->halves[i], packet.halves[i], __ATOMIC_RELAXED);
+#endif
+}
+
 // What this GPU's threads change together, and nobody else reads or writes: what was there before. Not of the system's scope, in which
 // memory of the host is changed as one only where the bus can do that; what the host is to see is stored by itself.
 GYRE_DEVICE uint64_t add_to(uint64_t* number, uint64_t more) {  // NOLINT(readability-non-const-parameter): it is written to

@@ -12,4 +12,9 @@ const StayRow uint32_stays = integer_stays<uint32_t, uint32_t>;
 const StayRow int64_stays = integer_stays<int64_t, uint64_t>;
 const StayRow uint64_stays = integer_stays<uint64_t, uint64_t>;
 
+const PacketRow int32_packets = integer_packets<int32_t, uint32_t>;
+const PacketRow uint32_packets = integer_packets<uint32_t, uint32_t>;
+const PacketRow int64_packets = integer_packets<int64_t, uint64_t>;
+const PacketRow uint64_packets = integer_packets<uint64_t, uint64_t>;
+
 }  // namespace gyre::kernels

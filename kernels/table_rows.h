@@ -2,6 +2,7 @@
 #pragma once
 #include <type_traits>
 
+#include "kernels/packet_kernel.h"
 #include "kernels/stay_kernel.h"
 #include "kernels/step_kernel.h"
 
@@ -47,6 +48,18 @@ template <class T, class Bits>
 inline constexpr StayRow float_stays{
     stay_kernel<Plain<T, Sum>, Bits, false>, stay_kernel<Plain<T, Prod>, Bits, false>,  stay_kernel<Plain<T, Max>, Bits, false>,
     stay_kernel<Plain<T, Min>, Bits, false>, stay_kernel<Premultiplied<T>, Bits, true>, stay_kernel<Premultiplied<T>, Bits, true>,
+};
+
+// And of those of packets.
+template <class T, class Unsigned>
+inline constexpr PacketRow integer_packets{
+    packet_kernel<Plain<Unsigned, Sum>>, packet_kernel<Plain<Unsigned, Prod>>, packet_kernel<Plain<T, Max>>,
+    packet_kernel<Plain<T, Min>>,        packet_kernel<Averaged<T, Unsigned>>, packet_kernel<Premultiplied<Unsigned>>,
+};
+template <class T>
+inline constexpr PacketRow float_packets{
+    packet_kernel<Plain<T, Sum>>, packet_kernel<Plain<T, Prod>>,   packet_kernel<Plain<T, Max>>,
+    packet_kernel<Plain<T, Min>>, packet_kernel<Premultiplied<T>>, packet_kernel<Premultiplied<T>>,
 };
 
 }  // namespace gyre::kernels

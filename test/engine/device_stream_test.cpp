@@ -70,7 +70,7 @@ class FarGpu final : public test::GpuOver {
   using GpuOver::GpuOver;
 
   Result<kernels::ReachedMemory> reach(std::string_view handle) override {
-    return kernels::ReachedMemory{GYRE_TRY(GpuOver::reach(handle)).address, false};
+    return kernels::ReachedMemory{GYRE_TRY(GpuOver::reach(handle)).address, false, false};
   }
 };
 

@@ -19,6 +19,9 @@ class StreamOver : public kernels::Stream {
   Status launch(kernels::StayKernel kernel, const kernels::StayArgs& args, unsigned blocks) override {
     return below().launch(kernel, args, blocks);
   }
+  Status launch(kernels::PacketKernel kernel, const kernels::PacketArgs& args, unsigned blocks) override {
+    return below().launch(kernel, args, blocks);
+  }
   Result<bool> done() override { return below().done(); }
   Result<uint64_t> capture_of(void* user) override { return below().capture_of(user); }
   Status capture(void* user, kernels::StayKernel kernel, const kernels::StayArgs& args, unsigned blocks,

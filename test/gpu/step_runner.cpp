@@ -29,6 +29,7 @@ std::multimap<size_t, void*>& unused() {
 
 void run_step(kernels::StepKernel kernel, const kernels::StepArgs& args) { run(kernel, args); }
 void run_stay(kernels::StayKernel kernel, const kernels::StayArgs& args) { run(kernel, args); }
+void run_packets(kernels::PacketKernel kernel, const kernels::PacketArgs& args) { run(kernel, args); }
 unsigned step_runner_blocks() { return blocks; }
 
 void* allocate_shared(size_t bytes) {

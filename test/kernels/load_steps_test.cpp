@@ -6,6 +6,7 @@
 #include <set>
 
 #include "kernels/cuda_place.h"
+#include "kernels/packet.h"
 #include "kernels/table.h"
 
 using namespace gyre;
@@ -27,15 +28,20 @@ bool stays_out() {
 
 int main() {
   std::set<StepKernel> kernels;
+  std::set<PacketKernel> packets;
   for (DataType type : all_data_types()) {
     for (size_t op = 0; op < every_reduce_op_count; ++op) {
       for (size_t shape = 0; shape < shape_count; ++shape)
         kernels.insert(step_kernel_of(type, static_cast<ReduceOp>(op), static_cast<Shape>(shape)));
+      packets.insert(packet_kernel_of(type, static_cast<ReduceOp>(op)));
     }
   }
   const Status loaded = load_step_kernels();
   const std::string said = loaded ? "all loaded" : loaded.error().what;
   std::printf("%zu kernels: %s\n", kernels.size(), said.c_str());
   const bool explained = loaded || said.starts_with("the kernel of int8 sum, shape 0, can't be loaded: ");
-  return kernels.count(nullptr) == 0 && kernels.size() > 200 && explained && stays_out() ? 0 : 1;
+  return kernels.count(nullptr) == 0 && kernels.size() > 200 && packets.count(nullptr) == 0 && packets.size() > 50 && explained &&
+                 stays_out()
+             ? 0
+             : 1;
 }

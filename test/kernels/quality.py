@@ -18,9 +18,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 MOST_REGISTERS = 64  # of 512 threads: two blocks fit a multiprocessor
 MOST_REGISTERS_STAYS = 128  # one block does
 MOST_INSTRUCTIONS = 2500
-MOST_BYTES = 12 << 20  # of all machine code of all architectures
+MOST_BYTES = 13 << 20  # of all machine code of all architectures; 2 of them kernels of packets
 STEP = re.compile(r"step_kernel<(.+), (\d+), (\d+), (\d+)>\(")
 STAYS = re.compile(r"stay_kernel<(.+), (?:unsigned )?\w+(?: \w+)?, (?:true|false)>\(")
+PACKETS = re.compile(r"packet_kernel<(.+?) ?>\(")
 
 ORDERED = re.compile(r"ordered_(?:stay_)?kernel<(\w+), (\w+)")
 
@@ -81,6 +82,12 @@ def stays(text):
     return match[1] if match else None
 
 
+def packets(text):
+    """The same of a kernel of packets."""
+    match = PACKETS.search(text.replace("gyre::kernels::", ""))
+    return match[1] if match else None
+
+
 def ordered(text):
     """The same of a kernel of ordered numerics, that stays or not."""
     match = ORDERED.search(text.replace("gyre::kernels::", ""))
@@ -116,6 +123,14 @@ def stay_faults(reduction, text):
     if reduction in FUSED and FUSED[reduction] not in fused:
         yield f"PTX has no {FUSED[reduction]}"
     if reduction not in FUSED and fused:
+        yield f"PTX fuses: {', '.join(fused)}"
+
+
+def packet_faults(text):
+    for word in ("ld.relaxed.sys.global.v2.u64", "st.relaxed.sys.global.v2.u64", "st.release.sys.global.u64", "bar.sync"):
+        if word not in text:
+            yield f"PTX has no {word}"
+    if fused := sorted(set(re.findall(r"\bfma\.[\w.]+", text))):
         yield f"PTX fuses: {', '.join(fused)}"
 
 
@@ -168,6 +183,11 @@ def check(report_path, known, figures):
                 for fault in said_faults(entry, MOST_REGISTERS_STAYS if "_stay_" in text else MOST_REGISTERS):
                     yield (named, "two", "", ""), architecture, fault
                 continue
+            if named := packets(text):
+                figures.add(f"{named}, packets", code[name], entry.get("registers", 0))
+                for fault in said_faults(entry, MOST_REGISTERS_STAYS):
+                    yield (named, "packets", "", ""), architecture, fault
+                continue
             if kernel is None:
                 figures.add(f"{stays(text)}, stays", code[name], entry.get("registers", 0))
                 for fault in said_faults(entry, MOST_REGISTERS_STAYS):
@@ -182,6 +202,10 @@ def check(report_path, known, figures):
         if named := ordered(text):
             for fault in ordered_faults(entries[name]):
                 yield (named, "two", "", ""), "ptx", fault
+            continue
+        if named := packets(text):
+            for fault in packet_faults(entries[name]):
+                yield (named, "packets", "", ""), "ptx", fault
             continue
         for fault in ptx_faults(step(text), entries[name]) if step(text) else stay_faults(stays(text), entries[name]):
             yield step(text) or (stays(text), "stays", "", ""), "ptx", fault

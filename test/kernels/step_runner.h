@@ -4,13 +4,14 @@
 #include <cstddef>
 #include <vector>
 
-#include "kernels/stay.h"
+#include "kernels/packet.h"
 
 namespace gyre::test {
 
 /// Returns when the kernel has ended.
 void run_step(kernels::StepKernel, const kernels::StepArgs&);
 void run_stay(kernels::StayKernel, const kernels::StayArgs&);
+void run_packets(kernels::PacketKernel, const kernels::PacketArgs&);
 /// So many blocks each of them has.
 unsigned step_runner_blocks();
 

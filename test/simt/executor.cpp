@@ -38,7 +38,7 @@ class Worker {
   std::string wait();
 
   // From within a fiber.
-  void barrier();
+  bool barrier(bool predicate);
   void yield();
   unsigned thread() const { return current_; }
   const Job& job() const { return job_; }
@@ -65,6 +65,7 @@ class Worker {
   unsigned made_ = 0, count_ = 0, current_ = 0, ended_ = 0, arrived_ = 0;
   uint64_t random_ = 0;
   bool phase_ = false;
+  bool any_[2] = {};                             // predicate, by phase
   char started_ = 0, joined_ = 0, met_[2] = {};  // addresses for the thread sanitizer; two, as a fast thread may be one barrier ahead
 
   Job job_;
@@ -164,6 +165,7 @@ std::string Worker::run() {
   make_threads(count_);
   current_ = count_ - 1;
   ended_ = arrived_ = 0;
+  any_[0] = any_[1] = false;
   random_ = job_.grid->seed + job_.block;
   order_release(&started_);
   while (ended_ < count_) {
@@ -190,18 +192,21 @@ std::string Worker::deadlock() const {
 
 void Worker::yield() { threads_[current_].fiber.stop(); }
 
-void Worker::barrier() {
+bool Worker::barrier(bool predicate) {
   const bool phase = phase_;
+  any_[phase ? 1 : 0] |= predicate;
   order_release(&met_[phase ? 1 : 0]);
   if (++arrived_ == count_) {
     arrived_ = 0;
     phase_ = !phase;
+    any_[phase ? 0 : 1] = false;                                             // of the one before, which all have left
     for (unsigned i = 0; i < count_; ++i) threads_[i].state = State::ready;  // none has ended, since all arrived
   } else {
     threads_[current_].state = State::waiting;
     yield();
   }
   order_acquire(&met_[phase ? 1 : 0]);
+  return any_[phase ? 1 : 0];
 }
 
 /// Workers that have nothing to do.
@@ -249,7 +254,8 @@ Index block_index() { return {running->job().block}; }
 Index threads_of_block() { return {running->job().grid->threads}; }
 Index blocks_of_grid() { return {running->job().grid->blocks}; }
 
-void barrier() { running->barrier(); }
+void barrier() { running->barrier(false); }
+bool barrier_or(bool predicate) { return running->barrier(predicate); }
 
 void let_others_run() {
   if (running != nullptr) running->yield();

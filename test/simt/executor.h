@@ -36,6 +36,8 @@ Index blocks_of_grid();
 
 /// __syncthreads(): all of the block's threads, or it is a deadlock.
 void barrier();
+/// The same, __syncthreads_or(): whether any of them says so.
+bool barrier_or(bool predicate);
 /// The block's other threads go on first, and so do other OS threads.
 void let_others_run();
 

@@ -1,7 +1,8 @@
-// Runs the sample kernel with a fault: faults NAME. Ends with 0 where the sums came out right all the same, as most do.
+// Runs a sample kernel with a fault: faults NAME. Ends with 0 where the sums came out right all the same, as most do.
 #include <cstdio>
 #include <string_view>
 
+#include "test/simt/packet_sample.h"
 #include "test/simt/sample.h"
 
 using namespace gyre::simt;
@@ -14,7 +15,10 @@ int main(int argc, char** argv) {
              {"no_barrier_before", sums_are_right<Fault::no_barrier_before>},
              {"no_barrier_after", sums_are_right<Fault::no_barrier_after>},
              {"relaxed_flag", sums_are_right<Fault::relaxed_flag>},
-             {"one_address", sums_are_right<Fault::one_address>}};
+             {"one_address", sums_are_right<Fault::one_address>},
+             {"packets", packets_are_right<PacketFault::none>},
+             {"packets_flag_first", packets_are_right<PacketFault::flag_first>},
+             {"packets_one_buffer", packets_are_right<PacketFault::one_buffer>}};
   for (const auto& [name, run] : all) {
     if (argc != 2 || name != argv[1]) continue;
     const bool right = run({2, 64, 0});

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Faults of a kernel that the thread sanitizer must report, and a right kernel, of which it must say nothing.
+"""Faults of kernels that the thread sanitizer must report, or whose sums are wrong, and right kernels, of which it must say nothing.
 
     faults.py PROGRAM [--races]      --races: the program was built with the thread sanitizer
 """
@@ -7,7 +7,9 @@ import os
 import subprocess
 import sys
 
-FAULTS = ["no_barrier_before", "no_barrier_after", "relaxed_flag", "one_address"]
+RIGHT = ["none", "packets"]
+RACES = ["no_barrier_before", "no_barrier_after", "relaxed_flag", "one_address", "packets_flag_first"]
+WRONG = ["packets_flag_first", "packets_one_buffer"]
 RACE = "ThreadSanitizer: data race"
 
 
@@ -21,19 +23,24 @@ def run(program, name):
 
 def main(program, *options):
     wrong = []
-    status, said = run(program, "none")
-    if status != 0 or "sums: right" not in said or "Sanitizer" in said:
-        wrong.append(("none", "must run in silence and be right", status, said))
+    for name in RIGHT:
+        status, said = run(program, name)
+        if status != 0 or "sums: right" not in said or "Sanitizer" in said:
+            wrong.append((name, "must run in silence and be right", status, said))
     if "--races" in options:
-        for name in FAULTS:
+        for name in RACES:
             status, said = run(program, name)
             if status != 66 or RACE not in said:
                 wrong.append((name, "must be reported as a data race", status, said))
     else:
-        print(f"not built with the thread sanitizer: {', '.join(FAULTS)} were not looked for")
+        print(f"not built with the thread sanitizer: races of {', '.join(RACES)} were not looked for")
+        for name in WRONG:
+            status, said = run(program, name)
+            if status != 1 or "sums: wrong" not in said:
+                wrong.append((name, "must have wrong sums", status, said))
     for name, rule, status, said in wrong:
         print(f"{name}: {rule}; ended with {status}, having said:\n{said}")
-    print(f"{len(FAULTS) + 1 if '--races' in options else 1} runs, {len(wrong)} not as expected")
+    print(f"{len(RIGHT) + len(RACES if '--races' in options else WRONG)} runs, {len(wrong)} not as expected")
     return 1 if wrong else 0
 
 

@@ -169,6 +169,11 @@ Status HostStream::launch(kernels::StayKernel kernel, const kernels::StayArgs& a
   return {};
 }
 
+Status HostStream::launch(kernels::PacketKernel kernel, const kernels::PacketArgs& args, unsigned blocks) {
+  add([=, grid = Grid{blocks, grid_.threads, grid_.seed}] { simt::launch(grid, [&] { kernel(args); }); });
+  return {};
+}
+
 void HostStream::begin_capture() {
   static std::atomic<uint64_t> graphs{0};
   const std::lock_guard lock(mutex_);
@@ -234,7 +239,7 @@ Result<kernels::ReachableMemory> HostGpu::allocate_reachable(size_t bytes) {
 Result<kernels::ReachedMemory> HostGpu::reach(std::string_view handle) {
   Handle theirs;
   std::memcpy(&theirs, handle.data(), sizeof theirs);
-  return kernels::ReachedMemory{GYRE_TRY(reachable_store().reach(theirs)), true};
+  return kernels::ReachedMemory{GYRE_TRY(reachable_store().reach(theirs)), true, false};
 }
 
 Result<kernels::ExposedMemory> HostGpu::allocate_exposed(size_t bytes) { return kernels::ExposedMemory{GYRE_TRY(allocate(bytes)), {}}; }

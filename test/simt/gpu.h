@@ -44,6 +44,7 @@ class HostStream final : public kernels::Stream {
   Status raise(uint64_t* flag, uint64_t value) override;
   Status launch(kernels::StepKernel, const kernels::StepArgs&, unsigned blocks) override;
   Status launch(kernels::StayKernel, const kernels::StayArgs&, unsigned blocks) override;
+  Status launch(kernels::PacketKernel, const kernels::PacketArgs&, unsigned blocks) override;
   Result<bool> done() override { return ++asked, done_within({}); }
   /// How often one was asked so, as a call into CUDA would.
   static inline std::atomic<int> asked{0};

@@ -18,6 +18,9 @@ void run_step(kernels::StepKernel kernel, const kernels::StepArgs& args) {
 void run_stay(kernels::StayKernel kernel, const kernels::StayArgs& args) {
   simt::launch(grid, [&] { kernel(args); });
 }
+void run_packets(kernels::PacketKernel kernel, const kernels::PacketArgs& args) {
+  simt::launch(grid, [&] { kernel(args); });
+}
 unsigned step_runner_blocks() { return grid.blocks; }
 
 void* allocate_shared(size_t bytes) { return ::operator new(bytes, alignment); }

@@ -29,6 +29,7 @@ struct Circumstances {
   bool slots = true;                 ///< topo::Query::slots
   schedule::RankPairs missing{};     ///< ranks that are not joined
   std::vector<std::string> ports{};  ///< near the ranks' GPUs
+  bool packets = false;              ///< ranks leave each other packets on GPUs (kernels/packet.h)
 };
 /// `ports`: near the ranks' GPUs, by which verbs goes. Error: a GYRE_GRID that is none for so many ranks, or GYRE_CONSTANTS that can't be
 /// read or lack this kind of machine.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "engine/device_packet_run.h"
 #include "engine/remains.h"
 #include "transport/posted_fifo.h"
 
@@ -22,6 +23,7 @@ Result<std::unique_ptr<DeviceCommunicator>> DeviceCommunicator::create(std::uniq
 
 Status DeviceCommunicator::open() {
   memory_ = GYRE_TRY(DeviceMemory::open(*communicator_, gpu_));
+  packets_ = DevicePackets(rank(), memory_.packets(), memory_.salt());
   queue_ = GYRE_TRY(DeviceQueue::open(gpu_, memory_.path()));
   return {};
 }
@@ -108,12 +110,48 @@ Result<std::unique_ptr<DeviceProgram>> DeviceCommunicator::program(const Operati
 
 // It begins before the stream has it, and moves meanwhile: that takes a while, and may wait until what was given before has ended.
 Status DeviceCommunicator::give(Operation operation, void* user, std::optional<HandOff> hand_off) {
+  if (hand_off && *hand_off != HandOff::packets) return give_steps(std::move(operation), user, hand_off);
+  if (!packets_.carry(*operation.planned->messages)) return give_steps(std::move(operation), user, {});
+  kernels::PacketBuffers* const uncleared = packets_.first();
+  if (uncleared == nullptr) return give_packets(std::move(operation), user);
+  GYRE_TRY(queue_->clear(uncleared));
+  return give_steps(std::move(operation), user, {});
+}
+
+// At each gate a stream waits for the thread below, at a kernel of packets it does not: so callers could leave the thread behind without
+// end, and more kernels say that they begin than the door has room for.
+Status DeviceCommunicator::keep_close() {
+  static_assert(most_ahead <= kernels::ReplayDoor::ring / 2);
+  for (;; std::this_thread::yield()) {
+    const auto lock = turn();
+    if (failure_) return *failure_;
+    if (waiting_.size() >= most_ahead) continue;
+    if (last_.number <= most_ahead || GYRE_TRY(communicator_->test({last_.number - most_ahead}))) return {};
+  }
+}
+
+Status DeviceCommunicator::give_packets(Operation operation, void* user) {
+  GYRE_TRY(keep_close());
+  const std::shared_ptr<const Planned> planned = operation.planned;
+  const Plan& plan = *planned->messages;
+  const kernels::PacketArgs args = packets_.next(plan, operation.buffers, operation.call.word);
+  const Tickets tickets = queue_->reserve(1, HandOff::packets);
+  given_last_ = {HandOff::packets, plan.schedule().family, 1,
+                 kernels::packet_traffic(plan.call().count * size_of(plan.call().type), args.ranks)};
+  operation.bound =
+      std::make_shared<PacketRun>(planned, communicator_->connections().fifos.front(), operation.call, *queue_, tickets, operation.limit);
+  const bool announced = in_graphs();
+  GYRE_TRY(begin(std::move(operation), announced));
+  return queue_->give(plan.call(), args, tickets, user, announced);
+}
+
+Status DeviceCommunicator::give_steps(Operation operation, void* user, std::optional<HandOff> hand_off) {
   const std::shared_ptr<const DeviceProgram> program = GYRE_TRY(this->program(operation));
   const Plan& plan = *program->plan;
   const DeviceSteps& steps = program->steps;
   const HandOff fitting = queue_->fitting(steps);
   const HandOff by = fitting == HandOff::gates ? hand_off.value_or(fitting) : fitting;  // more would wait for itself in a full stream
-  const Tickets tickets = queue_->reserve(steps, by);
+  const Tickets tickets = queue_->reserve(steps.kernels.size(), by);
   given_last_ = {by, plan.schedule().family, steps.kernels.size(), steps.traffic()};
   operation.bound =
       std::make_shared<DeviceRun>(program, links(*program, operation.call), operation.call, *queue_, tickets, operation.limit);

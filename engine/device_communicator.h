@@ -17,6 +17,7 @@
 #include "engine/communicator.h"
 #include "engine/device_graphs.h"
 #include "engine/device_memory.h"
+#include "engine/device_packets.h"
 #include "engine/device_run.h"
 #include "kernels/gpu.h"
 
@@ -24,6 +25,9 @@ namespace gyre::engine {
 
 class DeviceCommunicator {
  public:
+  /// A call by packets waits while more than so many others have not ended: a stream holds some thousand operations, each call is three.
+  static constexpr uint64_t most_ahead = 128;
+
   /// Takes a communicator that has run nothing, on all ranks, which call this together; the GPU must outlive this. All memory that the host
   /// needs is taken now. Ranks that reach the memory of each other's GPUs leave messages there.
   static Result<std::unique_ptr<DeviceCommunicator>> create(std::unique_ptr<Communicator>, kernels::Gpu&);
@@ -40,12 +44,13 @@ class DeviceCommunicator {
   // From any thread.
 
   /// Gives `user`, a stream, a collective, which all ranks call alike: it begins after all that the stream was given before, and what the
-  /// stream is given next begins after it. Returns at once, unless streams are full. Buffers as Communicator::run()'s, of the GPU; they
-  /// are the collective's until the stream has passed it. What goes wrong later is status()'s, and holds the stream, as does half of a
-  /// collective, where the stream takes no more, which is an error of the call: what comes behind a collective that has not finished must
-  /// not take its result for one. `hand_off`: gates only where they fit.
-  /// A stream that is captured in a CUDA graph has the collective captured, which then runs whenever that does: as a kernel that stays.
-  /// While graphs hold collectives, these and all others are run in the order in which the GPU begins them, which must be the ranks' order.
+  /// stream is given next begins after it. Returns at once, unless streams are full, or most_ahead are under way. Buffers as
+  /// Communicator::run()'s, of the GPU; they are the collective's until the stream has passed it. What goes wrong later is status()'s, and
+  /// holds the stream, as does half of a collective, where the stream takes no more, which is an error of the call: what comes behind a
+  /// collective that has not finished must not take its result for one. `hand_off`: gates only where they fit, and packets only where they
+  /// can carry the call, on all ranks or none. A stream that is captured in a CUDA graph has the collective captured, which then runs
+  /// whenever that does: as a kernel that stays. While graphs hold collectives, these and all others are run in the order in which the GPU
+  /// begins them, which must be the ranks' order.
   Status enqueue(const Call&, const void* input, void* output, void* user, std::optional<HandOff> hand_off = {});
   /// Error: why such a call could not be given.
   Status why_not(const Call&);
@@ -61,6 +66,8 @@ class DeviceCommunicator {
   bool all_on_gpus() const { return memory_.everywhere(); }
   /// Some go by memory of the host.
   bool by_host() const { return memory_.by_host(); }
+  /// Calls of little may go by packets.
+  bool has_packets() const { return !memory_.packets().empty(); }
   /// What went wrong since. Streams are held at collectives that had not finished by then, and at replays that begin later, until abort()
   /// or the end of this: who waits for such a stream first waits for ever.
   Status status();
@@ -86,6 +93,9 @@ class DeviceCommunicator {
   Status open();
   Result<Operation> prepare(const Call&, const void* input, void* output);
   Status give(Operation, void* user, std::optional<HandOff>);
+  Status give_steps(Operation, void* user, std::optional<HandOff>);
+  Status keep_close();
+  Status give_packets(Operation, void* user);
   Status begin(Operation, bool announced);
   Result<std::unique_ptr<DeviceProgram>> program(const Operation&);
   Status capture(const Call&, const void* input, void* output, void* user, uint64_t graph);
@@ -111,6 +121,7 @@ class DeviceCommunicator {
   // Of callers, who may wait for room in a stream, which the thread below makes.
   std::mutex calls_;
   DeviceMemory memory_;
+  DevicePackets packets_;
   std::vector<kernels::GpuMemory> scratch_;  // the last is used; what is under way may use those before
   size_t scratch_bytes_ = 0;
   Given given_last_;

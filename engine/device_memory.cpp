@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <random>
 #include <string_view>
 #include <utility>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "engine/device_ordered.h"
 #include "schedule/sends.h"
@@ -21,6 +23,20 @@ constexpr size_t alignment = 256;  // of a message, as cudaMalloc's
 // while others are read, and so much memory that 1 GiB goes in fewer operations than a stream takes.
 constexpr transport::Slots long_slots{4, 32 * MiB};
 constexpr size_t most_region_bytes = 256 * MiB;
+
+/// Of a region, whose first bytes they are: so they lie there whatever a rank was told of messages.
+constexpr size_t packet_bytes = sizeof(kernels::PacketBuffers);
+static_assert(packet_bytes % alignment == 0);
+
+/// Before the handle of a rank's region it says whether it may have long messages, and a number.
+constexpr size_t offer_bytes = 1 + sizeof(uint64_t);
+
+std::string offer_of(bool longer) {
+  std::random_device random;
+  const uint64_t number = uint64_t{random()} << 32 | random();
+  std::string offer(1, longer ? '1' : '0');
+  return offer.append(reinterpret_cast<const char*>(&number), sizeof number);
+}
 
 size_t peers(const std::vector<bool>& near) { return static_cast<size_t>(std::count(near.begin(), near.end(), true)) - 1; }
 size_t long_region_bytes(size_t peers) { return std::min(most_region_bytes, peers * long_slots.credits * long_slots.bytes); }
@@ -108,10 +124,11 @@ Status DeviceMemory::reach(Communicator& communicator, kernels::Gpu& gpu) {
   const bool one_host = near + 1 == near_.size();
   const bool longer = one_host && communicator.slots_by_default();
   const size_t usual = near * communicator.connections().fifos.size() * slots_.credits * slots_.bytes;
-  std::string offer(1, longer ? '1' : '0');
+  std::string offer = offer_of(longer);
   if (near != 0) offer += handle_of_region(gpu, longer ? std::max(usual, long_region_bytes(near)) : usual);
   const auto offers = GYRE_TRY(communicator.all_gather(offer));
   const auto opened = GYRE_TRY(communicator.all_gather(open_others(gpu, offers)));
+  const bool at_once = GYRE_TRY(all_have(communicator.bootstrap(), !in_turns_));
 
   const auto own = static_cast<size_t>(std::count(near_.begin(), near_.begin() + rank_, true));  // among those of this host
   for (size_t peer = 0; peer < near_.size(); ++peer) {
@@ -120,8 +137,10 @@ Status DeviceMemory::reach(Communicator& communicator, kernels::Gpu& gpu) {
   if (std::all_of(regions_.begin(), regions_.end(), [](const std::byte* region) { return region == nullptr; })) region_.reset();
   const auto reached_all = [](const std::string& theirs) { return theirs.find('0') == std::string::npos; };
   const bool reached = std::all_of(opened.begin(), opened.end(), reached_all);
-  GYRE_TRY(communicator.only_on_gpus(reached));
   everywhere_ = one_host && reached;
+  const bool few = near_.size() > 1 && near_.size() <= kernels::most_packet_ranks;
+  if (everywhere_ && at_once && few && communicator.connections().missing.empty()) take_packets(offers);
+  GYRE_TRY(communicator.only_on_gpus(reached, !packets_.empty()));
   if (!everywhere_ || !std::all_of(offers.begin(), offers.end(), [](const std::string& theirs) { return theirs.starts_with('1'); }))
     return {};
   slots_ = long_slots;
@@ -129,12 +148,20 @@ Status DeviceMemory::reach(Communicator& communicator, kernels::Gpu& gpu) {
   return {};
 }
 
+void DeviceMemory::take_packets(const std::vector<std::string>& offers) {
+  for (size_t peer = 0; peer < near_.size(); ++peer) {
+    std::byte* const region = peer == static_cast<size_t>(rank_) ? region_.get() : regions_[peer] - packet_bytes;
+    packets_.push_back(reinterpret_cast<kernels::PacketBuffers*>(region));
+    salt_ = mix(salt_ ^ fnv1a(offers[peer]));
+  }
+}
+
 // Empty: there is none.
 std::string DeviceMemory::handle_of_region(kernels::Gpu& gpu, size_t bytes) {
   // As NCCL has it: for machines whose GPUs, or whose IPC, can't be trusted.
   const char* const disabled = std::getenv("NCCL_P2P_DISABLE");
   if (disabled != nullptr && *disabled != '\0' && *disabled != '0') return {};
-  auto region = gpu.allocate_reachable(bytes);
+  auto region = gpu.allocate_reachable(packet_bytes + bytes);
   if (!region) {
     log::warn("rank {}: no GPU memory for others, messages go by the host: {}", rank_, region.error().what);
     return {};
@@ -150,10 +177,11 @@ std::string DeviceMemory::open_others(kernels::Gpu& gpu, const std::vector<std::
   for (size_t peer = 0; peer < near_.size(); ++peer) {
     if (!near_[peer]) continue;
     const bool own = peer == static_cast<size_t>(rank_);
-    if (!own && region_ != nullptr && offers[peer].size() > 1) {
-      const auto theirs = gpu.reach(std::string_view(offers[peer]).substr(1));
+    if (!own && region_ != nullptr && offers[peer].size() > offer_bytes) {
+      const auto theirs = gpu.reach(std::string_view(offers[peer]).substr(offer_bytes));
       if (theirs) {
-        regions_[peer] = theirs->address;
+        regions_[peer] = theirs->address + packet_bytes;
+        in_turns_ = in_turns_ || theirs->in_turns;
         on_one_gpu_ = on_one_gpu_ && theirs->on_this_gpu;
       } else {
         log::warn("rank {}: GPU memory of rank {} is not reached, messages go by the host: {}", rank_, peer, theirs.error().what);
@@ -196,7 +224,7 @@ Staging DeviceMemory::staging(const Plan& plan) {
     const bool on_gpu = regions_[peer] != nullptr;
     std::byte* const carried = carried_[c].at;
     staging.in.push_back(on_gpu ? in_region(regions_[peer], where.in[c]) : carried);
-    staging.out.push_back(on_gpu ? in_region(region_.get(), where.out[c]) : carried != nullptr ? carried + bytes : nullptr);
+    staging.out.push_back(on_gpu ? in_region(region_.get() + packet_bytes, where.out[c]) : carried != nullptr ? carried + bytes : nullptr);
   }
   return staging;
 }

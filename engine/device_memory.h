@@ -32,6 +32,10 @@ class DeviceMemory {
   bool by_host() const { return pinned_ != nullptr; }
   /// Of a connection: where the network reaches its messages; null: in pinned memory, or on the sender's GPU.
   Landing* landing(uint32_t connection) const { return carried_[connection].landing; }
+  /// Where ranks leave packets, by rank, as this rank's GPU reaches it; empty: some rank can't, or kernels of ranks run in turns.
+  const std::vector<kernels::PacketBuffers*>& packets() const { return packets_; }
+  /// That all ranks have for this communicator, and for no other.
+  uint64_t salt() const { return salt_; }
   /// Without sums, for messages of a plan of the communicator's; none of another plan is under way.
   Staging staging(const Plan&);
 
@@ -54,6 +58,7 @@ class DeviceMemory {
   size_t carried_bytes() const { return 2 * slots_.credits * slots_.bytes; }  // of a connection
   std::string handle_of_region(kernels::Gpu&, size_t bytes);
   std::string open_others(kernels::Gpu&, const std::vector<std::string>& offers);
+  void take_packets(const std::vector<std::string>& offers);
   const Places& places(const schedule::Schedule&);
 
   Rank rank_ = 0;
@@ -61,10 +66,14 @@ class DeviceMemory {
   std::vector<bool> near_;  // [peer]
   kernels::GpuMemory region_, pinned_;
   std::vector<Landing::Region> landed_;
-  std::vector<std::byte*> regions_;  // [peer]: theirs as this rank's GPU reaches it; null: not both reach each other's
-  std::vector<Carried> carried_;     // [connection]
+  /// [peer]: theirs as this rank's GPU reaches it, behind the packets; null: not both reach each other's
+  std::vector<std::byte*> regions_;
+  std::vector<Carried> carried_;  // [connection]
+  std::vector<kernels::PacketBuffers*> packets_;
+  uint64_t salt_ = 0;
   bool everywhere_ = false;
   bool on_one_gpu_ = true;  ///< as far as regions are reached
+  bool in_turns_ = false;   ///< as kernels::ReachedMemory
   std::map<const schedule::Schedule*, Places> places_;
 };
 

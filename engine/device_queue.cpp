@@ -85,24 +85,50 @@ HandOff DeviceQueue::fitting(const DeviceSteps& steps) const {
   return operations <= most_operations ? HandOff::gates : HandOff::stays;
 }
 
-Tickets DeviceQueue::reserve(const DeviceSteps& steps, HandOff hand_off) {
-  const uint64_t first = std::exchange(next_, next_ + steps.kernels.size());
+Tickets DeviceQueue::reserve(size_t count, HandOff hand_off) {
+  const uint64_t first = std::exchange(next_, next_ + count);
   return {first, next_, hand_off, false};
+}
+
+template <class Give>
+Status DeviceQueue::between(void* user, const Give& give) {
+  GYRE_TRY(stream_->follow(user));
+  const Status given = give();
+  const Status led = stream_->lead(user);  // also behind half of it, which touches what the user may have back after it
+  return given ? led : given;
 }
 
 Status DeviceQueue::give(const Call& call, const DeviceSteps& steps, const Tickets& tickets, void* user, bool announced) {
   announced = announced && !steps.kernels.empty();  // more that wait for nothing could be announced than the door has room for
-  GYRE_TRY(stream_->follow(user));
-  const Status given = give_kernels(call, steps, tickets, announced);
-  // The gate may be open for the half that the stream has, which then ends; for all tickets it is opened by nobody but who lets streams go.
-  if (!given && tickets.hand_off == HandOff::gates) std::ignore = stream_->wait(&shared_->lane.gate, kernels::all_tickets);
-  const Status led = stream_->lead(user);  // also behind half of them, which touch what the user may have back after it
-  return given ? led : given;
+  return between(user, [&] {
+    Status given = give_kernels(call, steps, tickets, announced);
+    // The gate may be open for the half that the stream has, which then ends. For all tickets only who lets streams go opens it.
+    if (!given && tickets.hand_off == HandOff::gates) std::ignore = stream_->wait(&shared_->lane.gate, kernels::all_tickets);
+    return given;
+  });
+}
+
+Status DeviceQueue::give(const Call& call, kernels::PacketArgs args, const Tickets& tickets, void* user, bool announced) {
+  args.door = &shared_->packets;
+  args.ticket = tickets.first;
+  args.ended = shared_->lane.block_ended;
+  args.ended_flags = blocks_;  // as a kernel that stays has blocks, whose flags these are, too
+  const unsigned blocks = kernels::packet_blocks(call.count * size_of(call.type), blocks_);
+  return between(user, [&]() -> Status {
+    if (announced) GYRE_TRY(announce());
+    return stream_->launch(kernels::packet_kernel_of(call.type, call.op), args, blocks);
+  });
+}
+
+Status DeviceQueue::clear(kernels::PacketBuffers* own) {
+  kernels::PacketArgs args{};
+  args.own = own;
+  return stream_->launch(kernels::packet_kernel_of(DataType::uint8, ReduceOp::sum), args, blocks_);
 }
 
 Status DeviceQueue::give_kernels(const Call& call, const DeviceSteps& steps, const Tickets& tickets, bool announced) {
   if (tickets.hand_off == HandOff::stays) return stay(stay_kernel_of(call, steps), tickets, announced);
-  if (announced) GYRE_TRY(stay(kernels::stay_kernel_of(DataType::uint8, ReduceOp::sum), {}, true));
+  if (announced) GYRE_TRY(announce());
   return wait_and_run(steps, tickets.first);
 }
 
@@ -151,6 +177,7 @@ void DeviceQueue::hold() {
   if (let_go_) return;
   kernels::store_release(&shared_->lane.gate, 0);  // of no ticket: they begin at 1
   kernels::store_release(&replays_->lane().gate, 0);
+  kernels::store_release(&shared_->packets.state, kernels::PacketDoor::held);
 }
 
 uint64_t DeviceQueue::ended(const Tickets& tickets) const {
@@ -158,9 +185,12 @@ uint64_t DeviceQueue::ended(const Tickets& tickets) const {
   return std::clamp(ended, tickets.first, tickets.end);
 }
 
+bool DeviceQueue::begun(const Tickets& tickets) const { return kernels::load_acquire(&shared_->packets.begun) >= tickets.end; }
+
 // A kernel that stays does what it was told before, and then finds nothing more.
 void DeviceQueue::let_go(kernels::ReplayDoor::State state) {
   open({}, kernels::all_tickets);
+  kernels::store_release(&shared_->packets.state, kernels::PacketDoor::let_go);
   if (let_go_.exchange(true)) return;
   replays_->close(state);
 }

@@ -14,9 +14,10 @@ namespace gyre::engine {
 
 /// How kernels wait for their turn.
 enum class HandOff : uint8_t {
-  gates,  ///< the stream waits for flags between step kernels: nothing occupies the GPU meanwhile, but a stream takes so many operations
-          ///< only
-  stays,  ///< one kernel stays for all steps and polls
+  gates,    ///< the stream waits for flags between step kernels: nothing occupies the GPU meanwhile, but a stream takes so many operations
+            ///< only
+  stays,    ///< one kernel stays for all steps and polls
+  packets,  ///< for nobody's: a call's only one finds what others have left for it (kernels/packet.h)
 };
 
 /// What of a collective's kernels is known by number.
@@ -43,10 +44,14 @@ class DeviceQueue {
   Status refuse(const Call&) const;
   // By one thread at a time, for one collective after the other.
   /// Its kernels may be opened from then on, whether or not the stream has them yet.
-  Tickets reserve(const DeviceSteps&, HandOff);
+  Tickets reserve(size_t count, HandOff);
   /// Gives the stream its kernels, between what `user`, a stream, has been given so far and what it will be. `announced`: replays() is told
   /// when it begins, by 0, unless it has no kernels. Where the stream takes only half of them `user` is held until all are let go.
   Status give(const Call&, const DeviceSteps&, const Tickets&, void* user, bool announced);
+  /// The same of a call of packets: for its only kernel, which is told what this knows. It waits for no gate.
+  Status give(const Call&, kernels::PacketArgs, const Tickets&, void* user, bool announced);
+  /// Makes a rank's own buffers of packets ready for the first call of them; before what is given next.
+  Status clear(kernels::PacketBuffers* own);
   /// As kernels::Stream::capture_of().
   Result<uint64_t> capture_of(void* user) { return stream_->capture_of(user); }
   /// Adds the collective's kernel, one that stays, to the graph that `user` is captured in.
@@ -62,6 +67,8 @@ class DeviceQueue {
   void hold();
   /// All kernels of the collective with lower tickets have ended.
   uint64_t ended(const Tickets&) const;
+  /// The kernel of a call of packets has.
+  bool begun(const Tickets&) const;
   /// Lets all go that wait, now and later, which else holds their streams: what no longer matters is computed, of whatever others are
   /// writing, or nothing. Not while a collective is moved, nor before another is.
   void let_go(kernels::ReplayDoor::State state = kernels::ReplayDoor::let_go);
@@ -74,6 +81,9 @@ class DeviceQueue {
   static constexpr unsigned most_blocks = kernels::most_stay_blocks;  // what a network brings keeps no more busy
 
   DeviceQueue(kernels::Gpu&, MessagePath);
+  template <class Give>
+  Status between(void* user, const Give& give);
+  Status announce() { return stay(kernels::stay_kernel_of(DataType::uint8, ReduceOp::sum), {}, true); }
   Status give_kernels(const Call&, const DeviceSteps&, const Tickets&, bool announced);
   Status wait_and_run(const DeviceSteps&, uint64_t first);
   Status stay(kernels::StayKernel, const Tickets&, bool announced);
@@ -83,6 +93,7 @@ class DeviceQueue {
   struct Shared {
     alignas(128) uint64_t ended;  // by gates
     StayLane lane;
+    kernels::PacketDoor packets;
   };
   kernels::Gpu& gpu_;
   unsigned blocks_;       // of a kernel that stays

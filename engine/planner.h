@@ -70,8 +70,12 @@ class Planner {
   void prefer(const Preference&);
   /// From now on nothing runs directly: the buffers are none that a host reaches.
   void only_by_messages() { direct_ = false, plans_.clear(); }
-  /// The same, on GPUs: `gpus` as on_gpus() takes it. Nothing has been planned yet.
-  void only_on_gpus(const topo::Costs& gpus) { only_by_messages(), circumstances_.costs = on_gpus(circumstances_.costs, gpus); }
+  /// The same, on GPUs: `gpus` as on_gpus() takes it; `packets`: as Circumstances has it. Nothing has been planned yet.
+  void only_on_gpus(const topo::Costs& gpus, bool packets) {
+    only_by_messages();
+    circumstances_.costs = on_gpus(circumstances_.costs, gpus);
+    circumstances_.packets = packets;
+  }
   /// Memory for the messages that a rank sends, which each schedule divides among the connections that it has a rank send on.
   struct Room {
     transport::Slots slots;  ///< of a connection, at most

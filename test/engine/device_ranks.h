@@ -97,7 +97,7 @@ inline std::string on_device(engine::Communicator& first, const DeviceBody& body
   auto device = engine::DeviceCommunicator::create(*std::move(second), watched);
   if (!device) return "create on the device: " + device.error().what;
   if ((*device)->all_on_gpus() != (reach == Reach::all || host.size() == 1)) return "messages do not go where they should";
-  if (const Status as_other = host.only_on_gpus(reach == Reach::all); !as_other) return as_other.error().what;
+  if (const Status as_other = host.only_on_gpus(reach == Reach::all, (*device)->has_packets()); !as_other) return as_other.error().what;
   DeviceRank rank{host, **device, *gpu, *stream};
   const std::string word = body(rank);
   std::ignore = (*device)->finish();  // others may still need what this rank's GPU has done
@@ -201,7 +201,8 @@ inline std::string same_bits(DeviceRank& on, const engine::Call& call, engine::H
   const Bytes found = there.get();
   if (status) status = on.device.status();
   const std::string wrong = status ? difference(call.type, found, here.bytes) : status.error().what;
-  const char* how = hand_off == engine::HandOff::gates ? "by gates" : "by a kernel that stays";
+  constexpr std::array words{"by gates", "by a kernel that stays", "by packets"};
+  const char* const how = words.at(static_cast<size_t>(hand_off));
   return wrong.empty() ? "" : engine::in_words(call, how) + (in_place ? " in place: " : ": ") + wrong;
 }
 

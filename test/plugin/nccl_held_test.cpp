@@ -22,7 +22,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr size_t held_elements = 3000;
+constexpr size_t held_elements = 20000;  // more than packets carry, of which no stream is ever full
 
 /// Two ranks of one thread, the second of which gives up. Streams are declared before, and so end after.
 class Widowed {

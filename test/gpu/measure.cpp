@@ -14,6 +14,7 @@
 #include "kernels/mem.h"
 #include "test/figures.h"
 #include "test/gpu/must.h"
+#include "test/gpu/small_calls.h"
 #include "test/ranks.h"
 
 using namespace gyre;
@@ -21,6 +22,7 @@ using namespace gyre::kernels;
 using test::median;
 using test::must;
 using test::say;
+using test::word;
 
 namespace {
 
@@ -98,8 +100,6 @@ void step_bandwidth(Gpu& gpu, const Traffic& traffic, size_t bytes, unsigned blo
        {"of_copy", rate / copy},
        {"sm_time_of_wire_time", sm_time_of_wire_time(bytes, blocks, seconds)}});
 }
-
-std::string word(engine::HandOff hand_off) { return hand_off == engine::HandOff::gates ? "gates" : "stays"; }
 
 /// From the host's flag to a kernel and back to the host's eyes.
 void round_trip(Gpu& gpu, engine::HandOff hand_off) {
@@ -193,6 +193,11 @@ void measure() {
     }
   }
   for (const auto hand_off : {engine::HandOff::gates, engine::HandOff::stays}) round_trip(*gpu, hand_off);
+  for (const int ranks : {2, 4}) {
+    const std::string wrong = test::first_wrong(test::run_ranks(
+        ranks, test::all_configured({"GYRE_TRANSPORT=shm", "GYRE_TIMEOUT=60", "GYRE_ALGORITHM=one_shot"}), test::small_calls));
+    if (!wrong.empty()) throw std::runtime_error(wrong);
+  }
   for (const int ranks : {1, 2, 4}) {
     for (const size_t bytes : {size_t{1024}, MiB, 64 * MiB, 1024 * MiB}) {
       for (const auto hand_off : {engine::HandOff::gates, engine::HandOff::stays}) {

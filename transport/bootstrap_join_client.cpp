@@ -41,7 +41,7 @@ class Attempt {
   short events() const { return connecting_ ? POLLOUT : POLLIN; }
   Clock::time_point again_at() const { return again_at_; }
   const std::string& problem() const { return problem_; }
-  UniqueFd take_fd() { return std::move(fd_); }
+  PrivateFd take_fd() { return std::move(fd_); }
 
   /// Goes as far as it can without waiting; rank 0's reply once it is here.
   std::optional<Reply> step(const Hello&);
@@ -51,7 +51,7 @@ class Attempt {
   void give_up(std::string problem);
 
   Address address_;
-  UniqueFd fd_;  ///< none: idle until again_at_
+  PrivateFd fd_;  ///< none: idle until again_at_
   bool connecting_ = false;
   std::string heard_;
   Clock::time_point again_at_{};
@@ -60,7 +60,7 @@ class Attempt {
 };
 
 void Attempt::give_up(std::string problem) {
-  fd_ = UniqueFd();
+  fd_ = PrivateFd();
   problem_ = std::move(problem);
   again_at_ = Clock::now() + pause_;
   pause_ = std::min(pause_ * 2, longest_pause);
@@ -69,7 +69,7 @@ void Attempt::give_up(std::string problem) {
 void Attempt::start() {
   heard_.clear();
   connecting_ = true;
-  fd_ = UniqueFd(::socket(address_.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  fd_ = PrivateFd(UniqueFd(::socket(address_.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)));
   if (!fd_) return give_up(errno_text(errno));
   set_options(fd_.get());
   // Before rank 0 listens, the kernel may give this socket the very port that it asks for, which then is connected to itself. It must not

@@ -28,13 +28,13 @@ constexpr std::chrono::seconds replacement_limit{3};
 constexpr size_t most_guests = 512;
 
 struct Guest {
-  UniqueFd fd;
+  PrivateFd fd;
   Clock::time_point since;
   std::string heard;
 };
 
 struct Seat {
-  UniqueFd fd;
+  PrivateFd fd;
   Hello hello;
   std::optional<Clock::time_point> lost;  ///< since when it is empty again
 };
@@ -97,7 +97,7 @@ void Reception::hear_guests(Clock::time_point now) {
     listen_to(guest);
     if (guest.fd && now - guest.since > silence_limit) {
       log::debug("rendezvous: a connection said nothing and was dropped");
-      guest.fd = UniqueFd();
+      guest.fd = PrivateFd();
     }
   }
   std::erase_if(guests_, [](const Guest& guest) { return !guest.fd; });
@@ -139,7 +139,7 @@ void Reception::wait(Clock::time_point until) {
 
 Status Reception::accept_guests() {
   for (;;) {
-    UniqueFd fd(::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    PrivateFd fd(UniqueFd(::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)));
     if (!fd) {
       if (errno == EAGAIN || errno == EWOULDBLOCK) return {};
       if (errno == ECONNABORTED || errno == EINTR || errno == EPROTO) continue;  // this one was gone before we took it
@@ -161,7 +161,7 @@ void Reception::listen_to(Guest& guest) {
   const bool ours = std::equal(guest.heard.begin(), guest.heard.begin() + static_cast<ptrdiff_t>(known), hello.magic.begin());
   if (got <= 0 || !ours) {
     log::debug("rendezvous: a connection {} and was dropped", ours ? "ended before its hello" : "sent what is no hello");
-    guest.fd = UniqueFd();
+    guest.fd = PrivateFd();
     return;
   }
   if (guest.heard.size() == sizeof hello) judge(guest);
@@ -172,7 +172,7 @@ void Reception::judge(Guest& guest) {
   Hello hello;
   std::memcpy(&hello, guest.heard.data(), sizeof hello);
   hello.process.host.back() = '\0';
-  UniqueFd fd = std::move(guest.fd);
+  PrivateFd fd = std::move(guest.fd);
   if (hello.version == wire_version && hello.job != rendezvous_.job) {
     log::debug("rendezvous: {} belongs to another job", hello.process.text(hello.rank));
     return reply(fd.get(), Answer::other_job, "this is another job's rendezvous");
@@ -219,7 +219,7 @@ void Reception::empty_if_dead(Seat& seat) {
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;  // alive, and rightly silent until the start
   last_refusal_ = seat.hello.process.text(seat.hello.rank) + " joined, then its connection closed";
   log::debug("rendezvous: {}", last_refusal_);
-  seat.fd = UniqueFd();
+  seat.fd = PrivateFd();
   seat.lost = Clock::now();
 }
 
@@ -255,13 +255,13 @@ std::vector<Joined> Reception::depart() {
 }  // namespace
 
 Result<std::vector<Joined>> gather_ranks(const Rendezvous& rendezvous) {
-  UniqueFd own;
+  PrivateFd own;
   int listener = rendezvous.listen_fd;
   if (listener >= 0) {
     // A blocking accept() could wait for a connection that poll() saw and that is gone.
     ::fcntl(listener, F_SETFL, ::fcntl(listener, F_GETFL) | O_NONBLOCK);
   } else {
-    own = GYRE_TRY(listen(rendezvous));
+    own = PrivateFd(GYRE_TRY(listen(rendezvous)));
     listener = own.get();
   }
   Reception reception(rendezvous, listener);

@@ -62,10 +62,10 @@ std::string Process::text(Rank rank) const {
   return fmt::format("rank {} (host {}, pid {})", rank, std::string(host.begin(), end), pid);
 }
 
-Connection::Connection(UniqueFd fd) : fd_(std::move(fd)) {}
+Connection::Connection(PrivateFd fd) : fd_(std::move(fd)) {}
 
 void Connection::close() {
-  UniqueFd closing = std::move(fd_);
+  PrivateFd closing = std::move(fd_);
   unsent_.clear();
   patient_ = false;
 }

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "base/types.h"
-#include "base/unique.h"
+#include "transport/private_fd.h"
 
 namespace gyre::transport::bootstrap {
 
@@ -108,7 +108,7 @@ std::optional<T> take(std::string_view& payload) {
 class Connection {
  public:
   Connection() = default;
-  explicit Connection(UniqueFd fd);
+  explicit Connection(PrivateFd fd);
 
   int fd() const { return fd_.get(); }
   bool open() const { return static_cast<bool>(fd_); }
@@ -128,7 +128,7 @@ class Connection {
   bool patient();
 
  private:
-  UniqueFd fd_;
+  PrivateFd fd_;
   std::deque<SharedMessage> unsent_;
   size_t front_sent_ = 0;  ///< bytes of the front message, header included
   bool patient_ = false;

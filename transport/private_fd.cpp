@@ -36,8 +36,8 @@ void watch_forks() {
 }  // namespace
 
 PrivateFd::PrivateFd(UniqueFd fd) : fd_(std::move(fd)) {
-  watch_forks();
   if (!fd_) return;
+  watch_forks();
   const std::lock_guard lock(private_fds().mutex);
   private_fds().all.push_back(fd_.get());
 }

@@ -63,7 +63,7 @@ Result<Reunion> Reunion::open(Bootstrap& job, const std::string& host) {
     theirs.host = rest.substr(0, length);
     theirs.addresses = rest.substr(length);
   }
-  return Reunion(job.rank(), std::move(door->fd), std::move(cards));
+  return Reunion(job.rank(), PrivateFd(std::move(door->fd)), std::move(cards));
 }
 
 Rendezvous Reunion::at(Rank rank) const {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "base/unique.h"
 #include "transport/bootstrap.h"
+#include "transport/private_fd.h"
 
 namespace gyre::transport {
 
@@ -32,13 +32,13 @@ class Reunion {
     uint16_t port = 0;
     uint64_t job = 0;
   };
-  Reunion(Rank rank, UniqueFd door, std::vector<Card> cards)
+  Reunion(Rank rank, PrivateFd door, std::vector<Card> cards)
       : rank_(rank), door_(std::move(door)), cards_(std::move(cards)), gone_(cards_.size()) {}
   /// A meeting at that rank's door.
   Rendezvous at(Rank) const;
 
   Rank rank_;
-  UniqueFd door_;
+  PrivateFd door_;
   std::vector<Card> cards_;  // by rank
   std::vector<bool> gone_;   // by rank, as far as known
 };

@@ -16,6 +16,7 @@
 
 #include "base/hash.h"
 #include "transport/control.h"
+#include "transport/door.h"
 
 namespace gyre::plugin::nccl {
 namespace {
@@ -99,8 +100,8 @@ Error no_address() { return {Code::system, "this host has no network address, no
 Status open_for_all(Meeting& at) {
   auto door = Doors::of_process().take(at.rendezvous.job);
   if (!door) return Error{Code::invalid_usage, "the unique id was made by another process than rank 0's, or was used before"};
-  at.door = *std::move(door);
-  at.rendezvous.listen_fd = at.door.fd.get();
+  at.door = transport::PrivateFd(std::move(door->fd));
+  at.rendezvous.listen_fd = at.door.get();
   return {};
 }
 

@@ -4,7 +4,8 @@
 #pragma once
 #include "base/result.h"
 #include "plugin/abi/nccl.h"
-#include "transport/door.h"
+#include "transport/bootstrap.h"
+#include "transport/private_fd.h"
 
 namespace gyre::plugin::nccl {
 
@@ -13,7 +14,7 @@ Result<ncclUniqueId> make_unique_id();
 /// How a rank meets the others.
 struct Meeting {
   transport::Rendezvous rendezvous;
-  transport::Door door;  ///< rank 0's, which is to stay open until all have come
+  transport::PrivateFd door;  ///< rank 0's, which is to stay open until all have come
 };
 /// Takes the door of this process where it is rank 0's; for that only once. Errors: not an id of gyre's; one that another process made, or
 /// that was used before.

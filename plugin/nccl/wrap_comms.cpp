@@ -18,6 +18,7 @@
 #include "plugin/nccl/wrap_made.h"
 #include "plugin/nccl/wrap_real.h"
 #include "transport/control.h"
+#include "transport/door.h"
 
 namespace gyre::plugin::nccl {
 namespace {

@@ -60,17 +60,20 @@ static void works(void) {
   MUST(ncclCommDestroy(comm));
 }
 
-/* Rank 1 dies among them. */
-static void killed(void) {
+/* Rank 1 dies among them, and leaves a child where it has one. */
+static void dies(int has_child, double limit) {
   ncclComm_t comm = join();
   float data[1000];
   fill(data, 1000);
   MUST(ncclAllReduce(data, data, 1000, ncclFloat32, ncclMax, comm, NULL));
-  if (rank == 1) raise(SIGKILL);
+  if (rank == 1) {
+    if (has_child && fork() == 0) sleep(10), _exit(0);
+    raise(SIGKILL);
+  }
   const double begin = seconds();
   const ncclResult_t result = ncclAllReduce(data, data, 1000, ncclFloat32, ncclSum, comm, NULL);
   EXPECT(result == ncclRemoteError, "%d", (int)result);
-  EXPECT(seconds() - begin < 5, "%g s", seconds() - begin);
+  EXPECT(seconds() - begin < limit, "%g s", seconds() - begin);
   ncclResult_t state = ncclSuccess;
   MUST(ncclCommGetAsyncError(comm, &state));
   EXPECT(state == ncclRemoteError, "%d", (int)state);
@@ -84,6 +87,9 @@ static void killed(void) {
   MUST(ncclCommAbort(comm));
   MUST(ncclCommDestroy(rest));
 }
+
+static void killed(void) { dies(0, 5); }
+static void orphan(void) { dies(1, 2); }
 
 /* Rank 0 calls something else than the others. */
 static void mismatch(void) {
@@ -187,7 +193,7 @@ static void who(void) {
 }
 
 int main(int count, char** words) {
-  const Story stories[] = {{"works", works}, {"killed", killed}, {"mismatch", mismatch},
+  const Story stories[] = {{"works", works}, {"killed", killed}, {"orphan", orphan}, {"mismatch", mismatch},
                            {"forks", forks}, {"leaves", leaves}, {"who", who}};
   return tell(count, words, stories, sizeof stories / sizeof *stories);
 }

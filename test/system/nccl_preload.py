@@ -50,6 +50,13 @@ def a_killed_rank_is_named_and_left_behind():
         check(rank == 1 or "rank 1" in process.out, f"rank {rank} does not name who died: {process.out}")
 
 
+def a_killed_rank_is_missed_while_a_child_of_its_lives():
+    for transport in ("shm", "tcp"):
+        for rank, process in enumerate(run("orphan", 3, GYRE_TRANSPORT=transport)):
+            wanted = -signal.SIGKILL if rank == 1 else 0
+            check(process.code == wanted, f"rank {rank} over {transport}: {process.code}: {process.err}")
+
+
 def calls_that_differ_are_an_error_on_all_ranks():
     for rank, process in enumerate(run("mismatch", 3)):
         check(process.code == 0, f"rank {rank}: {process.code}: {process.err}")
@@ -91,5 +98,5 @@ def an_nccl_that_is_named_is_asked_where_gyre_has_its_name():
             check(f"0 {version}\n" in process.out, f"{asked}: {process.code}: {process.out} {process.err}")
 
 
-subjects([by_gyre_alone, children_of_a_fork_do_no_harm, a_program_may_end_without_destroying, a_killed_rank_is_named_and_left_behind, calls_that_differ_are_an_error_on_all_ranks, a_wrong_option_is_named,
+subjects([by_gyre_alone, children_of_a_fork_do_no_harm, a_program_may_end_without_destroying, a_killed_rank_is_named_and_left_behind, a_killed_rank_is_missed_while_a_child_of_its_lives, calls_that_differ_are_an_error_on_all_ranks, a_wrong_option_is_named,
           a_real_nccl_is_asked, gyre_by_the_name_of_nccl_is_no_real_one, an_nccl_that_is_named_is_asked_where_gyre_has_its_name])

@@ -263,14 +263,15 @@ TEST_CASE("where no rendezvous can be, the error says what was tried") {
 
 namespace {
 
-/// A process that joins as `rank` and then only is there; runs before any thread of the test does.
-pid_t fork_rank(const Door& door, Rank rank, int size) {
+/// A process that joins as `rank`, acts, and then only is there; runs before any thread of the test does.
+pid_t fork_rank(
+    const Door& door, Rank rank, int size, const std::function<void()>& act = [] {}) {
   const pid_t pid = ::fork();
   if (pid != 0) return pid;
   const auto job = Bootstrap::join(rendezvous(door, rank, size));
-  if (job && (*job)->barrier())
-    for (;;) ::pause();
-  ::_exit(1);
+  if (!job || !(*job)->barrier()) ::_exit(1);
+  act();
+  for (;;) ::pause();
 }
 
 /// Ranks 0 … size-1 without `absent`, which is a process; each does its barrier and then the body, `act` runs in between.
@@ -311,6 +312,32 @@ TEST_CASE("the death of a rank is told to all others") {
     const auto outcomes = beside_process(
         door, 4, victim, [&] { ::kill(pid, SIGKILL); }, failure_of);
     ::waitpid(pid, nullptr, 0);
+    for (Rank rank = 0; rank < 4; ++rank)
+      if (rank != victim) CHECK(outcomes[static_cast<size_t>(rank)] == died(victim, pid));
+  }
+}
+
+TEST_CASE("the death of a rank is told to all others while a child of its lives") {
+  for (const Rank victim : {2, 0}) {
+    const Door door = *open_door();
+    std::array<int, 2> ends{};
+    REQUIRE(::pipe(ends.data()) == 0);
+    const UniqueFd told(ends[0]), tell(ends[1]);
+    const pid_t pid = fork_rank(door, victim, 4, [&] {
+      const pid_t child = ::fork();
+      if (child == 0) ::alarm(30), ::pause();
+      if (::write(tell.get(), &child, sizeof child) != ssize_t{sizeof child}) ::_exit(1);
+    });
+    pid_t child = 0;
+    const auto outcomes = beside_process(
+        door, 4, victim,
+        [&] {
+          if (::read(told.get(), &child, sizeof child) == ssize_t{sizeof child}) ::kill(pid, SIGKILL);
+        },
+        failure_of);
+    ::waitpid(pid, nullptr, 0);
+    REQUIRE(child > 0);
+    CHECK(::kill(child, SIGKILL) == 0);
     for (Rank rank = 0; rank < 4; ++rank)
       if (rank != victim) CHECK(outcomes[static_cast<size_t>(rank)] == died(victim, pid));
   }
@@ -442,7 +469,7 @@ TEST_CASE("a rank that is asked answers, one that does not is in no call") {
 TEST_CASE("a frame that is longer than allowed ends the connection") {
   const Door door = *open_door();
   const UniqueFd peer = connect_to(door.port);
-  bootstrap::Connection connection{UniqueFd(::accept(door.fd.get(), nullptr, nullptr))};
+  bootstrap::Connection connection{PrivateFd(UniqueFd(::accept(door.fd.get(), nullptr, nullptr)))};
   say(peer, std::string("\xff\xff\xff\xff\x01", 5));
   std::vector<bootstrap::Message> messages;
   std::optional<std::string> ended;

@@ -35,6 +35,9 @@ struct Rendezvous {
   uint64_t job = 0;                ///< tells this job's ranks from strangers
   int listen_fd = -1;  ///< rank 0: a listening socket made by the launcher instead of host and port; made non-blocking, not closed
   std::chrono::milliseconds timeout{30000};
+  /// Not 0: rank 0 listens since before the others knew where, and nobody else knows. Where nobody has listened for so long, it is gone;
+  /// and a rank that is not of the job as rank 0 knows it, or is there already, ends it for all.
+  std::chrono::milliseconds gone_after{0};
   const std::atomic<bool>* cancelled = nullptr;  ///< once it is true, which any thread may make it, join() ends soon with an error
   const Bootstrap* of = nullptr;                 ///< the job whose ranks meet: once it has failed, join() ends soon with that
 };

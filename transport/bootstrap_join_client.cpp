@@ -27,6 +27,11 @@ constexpr milliseconds longest_pause{250};
 /// Rank 0 started before us at the earliest when we did, so it may tell us who is missing a little later than our own limit.
 constexpr milliseconds verdict_slack{1000};
 
+/// Where the host is there, or no way to it: not that it says nothing, which one does whose listeners have too many guests.
+bool nobody_listens(int error) {
+  return error == ECONNREFUSED || error == EHOSTUNREACH || error == ENETUNREACH || error == EADDRNOTAVAIL || error == EAFNOSUPPORT;
+}
+
 int poll_ms(Clock::time_point until) {
   const auto left = std::chrono::duration_cast<milliseconds>(until - Clock::now()).count() + 1;
   return static_cast<int>(std::clamp<long>(left, 0, 60'000));
@@ -41,6 +46,9 @@ class Attempt {
   short events() const { return connecting_ ? POLLOUT : POLLIN; }
   Clock::time_point again_at() const { return again_at_; }
   const std::string& problem() const { return problem_; }
+  bool refused() const { return refused_; }
+  /// Since when nobody listens there, or has been reached.
+  std::optional<Clock::time_point> closed_since() const { return closed_since_; }
   PrivateFd take_fd() { return std::move(fd_); }
 
   /// Goes as far as it can without waiting; rank 0's reply once it is here.
@@ -49,6 +57,7 @@ class Attempt {
  private:
   void start();
   void give_up(std::string problem);
+  void not_connected(int error);
 
   Address address_;
   PrivateFd fd_;  ///< none: idle until again_at_
@@ -57,6 +66,8 @@ class Attempt {
   Clock::time_point again_at_{};
   milliseconds pause_ = first_pause;
   std::string problem_;
+  bool refused_ = false;
+  std::optional<Clock::time_point> closed_since_;
 };
 
 void Attempt::give_up(std::string problem) {
@@ -66,17 +77,26 @@ void Attempt::give_up(std::string problem) {
   pause_ = std::min(pause_ * 2, longest_pause);
 }
 
+void Attempt::not_connected(int error) {
+  refused_ = error == ECONNREFUSED;
+  if (!nobody_listens(error))
+    closed_since_.reset();
+  else if (!closed_since_)
+    closed_since_ = Clock::now();
+  give_up(errno_text(error));
+}
+
 void Attempt::start() {
   heard_.clear();
   connecting_ = true;
   fd_ = PrivateFd(UniqueFd(::socket(address_.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)));
-  if (!fd_) return give_up(errno_text(errno));
+  if (!fd_) return not_connected(errno);
   set_options(fd_.get());
   // Before rank 0 listens, the kernel may give this socket the very port that it asks for, which then is connected to itself. It must not
   // keep rank 0 from listening there, nor must what remains of it (TIME_WAIT).
   allow_reuse(fd_.get());
   const int rc = ::connect(fd_.get(), reinterpret_cast<const sockaddr*>(&address_.storage), address_.length);
-  if (rc != 0 && errno != EINPROGRESS && errno != EINTR) give_up(errno_text(errno));
+  if (rc != 0 && errno != EINPROGRESS && errno != EINTR) not_connected(errno);
 }
 
 std::optional<Reply> Attempt::step(const Hello& hello) {
@@ -91,8 +111,9 @@ std::optional<Reply> Attempt::step(const Hello& hello) {
     socklen_t length = sizeof error;
     if (::getsockopt(fd(), SOL_SOCKET, SO_ERROR, &error, &length) != 0) error = errno;
     if (error == 0 && ::send(fd(), &hello, sizeof hello, MSG_NOSIGNAL | MSG_DONTWAIT) != ssize_t{sizeof hello}) error = errno;
-    if (error != 0) return give_up(errno_text(error)), std::nullopt;
-    connecting_ = false;
+    if (error != 0) return not_connected(error), std::nullopt;
+    connecting_ = refused_ = false;
+    closed_since_.reset();
     problem_ = "connected, but rank 0 does not answer";
   }
   Reply reply;
@@ -120,6 +141,26 @@ std::string reason(const std::vector<Attempt>& attempts) {
     if (text.empty() || text == refused) text = attempt.problem();
   }
   return text.empty() ? errno_text(ETIMEDOUT) : text;
+}
+
+/// Since when all addresses are closed, one of them by its host's word.
+std::optional<Clock::time_point> closed_since(const std::vector<Attempt>& attempts) {
+  Clock::time_point latest{};
+  for (const Attempt& attempt : attempts) {
+    if (!attempt.closed_since()) return std::nullopt;
+    latest = std::max(latest, *attempt.closed_since());
+  }
+  const bool by_word = std::any_of(attempts.begin(), attempts.end(), [](const Attempt& attempt) { return attempt.refused(); });
+  return by_word ? std::optional(latest) : std::nullopt;
+}
+
+/// Where nobody has listened for so long that rank 0 can't be there any more.
+std::optional<Error> gone(const Rendezvous& rendezvous, const std::vector<Attempt>& attempts) {
+  const auto since = rendezvous.gone_after.count() == 0 ? std::nullopt : closed_since(attempts);
+  if (!since || Clock::now() - *since < rendezvous.gone_after) return std::nullopt;
+  return Error{Code::remote,
+               fmt::format("rank {}: nobody listens at {} any more ({}): rank 0's process is gone, waits for no more ranks, or never came",
+                           rendezvous.rank, where(rendezvous), reason(attempts))};
 }
 
 Hello hello_of(const Rendezvous& rendezvous) {
@@ -152,6 +193,7 @@ Result<Joined> find_root(const Rendezvous& rendezvous, Clock::time_point deadlin
       else
         until = std::min(until, attempt.again_at());
     }
+    if (auto why = gone(rendezvous, attempts)) return *std::move(why);
     if (Clock::now() >= deadline)
       return Error{Code::timeout, fmt::format("rank {}: no rendezvous at {} within {}: {}", rendezvous.rank, where(rendezvous),
                                               seconds_text(rendezvous.timeout), reason(attempts))};

@@ -65,8 +65,9 @@ class Reception {
   int listener_;
   std::vector<Seat> seats_;  ///< by rank; ours stays empty
   std::vector<Guest> guests_;
-  std::string last_refusal_;  ///< a likely reason why a rank is missing
-  std::string doom_;          ///< why nobody gets a seat any more
+  std::string last_refusal_;    ///< a likely reason why a rank is missing
+  std::optional<Error> wrong_;  ///< a rank came that can't be of this job, though only its ranks know of it
+  std::string doom_;            ///< why nobody gets a seat any more
   /// Kept for turn_away(): to refuse a rank takes one.
   UniqueFd spare_{::open("/dev/null", O_RDONLY | O_CLOEXEC)};
   size_t turned_away_ = 0;
@@ -78,6 +79,7 @@ Status Reception::wait_for_all() {
     if (const Status accepted = accept_guests(); !accepted) return turn_away(accepted.error());
     const auto now = Clock::now();
     hear_guests(now);
+    if (wrong_) return turn_away(*wrong_);
     for (const Seat& seat : seats_) {
       if (seat.lost && now - *seat.lost > replacement_limit) {
         return tell_all(
@@ -103,8 +105,8 @@ void Reception::hear_guests(Clock::time_point now) {
   std::erase_if(guests_, [](const Guest& guest) { return !guest.fd; });
 }
 
-// No more can be accepted, for want of descriptors mostly. Those with a seat learn it, which frees theirs, and those without as they come:
-// else they would wait until their time is over.
+// No more can be accepted, for want of descriptors mostly, or there are too many. Those with a seat learn it, which frees theirs, and those
+// without as they come: else they would wait until their time is over.
 Error Reception::turn_away(Error error) {
   const auto deadline = Clock::now() + replacement_limit;
   const size_t to_come = missing().size();
@@ -182,6 +184,7 @@ void Reception::judge(Guest& guest) {
   if (!problem.empty()) {
     log::debug("rendezvous: refused {}: {}", hello.process.text(hello.rank), problem);
     reply(fd.get(), Answer::refused, problem);
+    if (rendezvous_.gone_after.count() > 0 && hello.job == rendezvous_.job) wrong_ = {Code::invalid_usage, "rendezvous: " + problem};
     last_refusal_ = std::move(problem);
     return;
   }

@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <charconv>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -15,6 +18,7 @@
 #include <string_view>
 
 #include "base/hash.h"
+#include "plugin/nccl/bell.h"
 #include "transport/control.h"
 #include "transport/door.h"
 
@@ -27,7 +31,8 @@ struct Id {
   uint64_t job = 0;
   uint16_t port = 0;
   uint16_t given = 0;             ///< 1: by NCCL_COMM_ID
-  std::array<char, 108> hosts{};  ///< with commas; ends in a zero
+  uint16_t bell = 0;              ///< its port (bell.h); 0: there is none
+  std::array<char, 106> hosts{};  ///< with commas; ends in a zero
 };
 static_assert(sizeof(Id) == sizeof(ncclUniqueId));
 
@@ -76,25 +81,35 @@ Result<Id> given_id(std::string_view text) {
 
 // Those of ids whose rank 0 has not come yet, by job. Never destroyed: a thread may join while the process ends.
 struct Doors {
+  struct Kept {
+    transport::Door door;
+    std::shared_ptr<std::atomic<bool>> taken;
+  };
   std::mutex mutex;
-  std::map<uint64_t, transport::Door> open;
+  std::map<uint64_t, Kept> open;
 
   static Doors& of_process() {
     static auto& doors = *new Doors;
     return doors;
   }
-  void keep(uint64_t job, transport::Door door) {
+  /// `taken` becomes true when it is.
+  void keep(uint64_t job, transport::Door door, std::shared_ptr<std::atomic<bool>> taken) {
     const std::lock_guard lock(mutex);
-    open.emplace(job, std::move(door));
+    open.emplace(job, Kept{std::move(door), std::move(taken)});
   }
   std::optional<transport::Door> take(uint64_t job) {
     const std::lock_guard lock(mutex);
     auto node = open.extract(job);
-    return node.empty() ? std::nullopt : std::optional(std::move(node.mapped()));
+    if (node.empty()) return std::nullopt;
+    *node.mapped().taken = true;
+    return std::move(node.mapped().door);
   }
 };
 
 Error no_address() { return {Code::system, "this host has no network address, not even a loopback's"}; }
+
+// For the other ranks: a door is open before they have the id.
+constexpr std::chrono::seconds gone_after{20};
 
 /// Rank 0 meets the others at the door that was opened with the id.
 Status open_for_all(Meeting& at) {
@@ -115,7 +130,9 @@ Result<ncclUniqueId> make_unique_id() {
   id.port = door.port;
   put_hosts(id.hosts, door.host);
   if (id.hosts[0] == '\0') return no_address();
-  Doors::of_process().keep(id.job, std::move(door));
+  const auto taken = std::make_shared<std::atomic<bool>>(false);
+  Doors::of_process().keep(id.job, std::move(door), taken);
+  id.bell = hang_bell(id.job, taken, [job = id.job] { Doors::of_process().take(job); });
   return as_nccl(id);
 }
 
@@ -125,9 +142,14 @@ Result<Meeting> meeting(const ncclUniqueId& given, Rank rank, int ranks) {
     return Error{Code::invalid_argument, "the unique id is none that gyre has made; do all ranks run with it?"};
   Meeting at{{rank, ranks, id.hosts.data(), id.port}, {}};
   at.rendezvous.job = id.job;
-  if (id.given != 0 || rank != 0) return at;
-  GYRE_TRY(open_for_all(at));
-  return at;
+  if (id.given != 0) return at;
+  at.rendezvous.gone_after = gone_after;
+  if (rank != 0) return at;
+  const Status opened = open_for_all(at);
+  if (opened) return at;
+  at.rendezvous.port = id.bell;
+  ring_bell(at.rendezvous);
+  return opened.error();
 }
 
 void close_door(const ncclUniqueId& id) { Doors::of_process().take(__builtin_bit_cast(Id, id).job); }
@@ -142,7 +164,7 @@ Status add_meeting(ncclUniqueId& id) {
   annex.port = door.port;
   put_hosts(annex.hosts, door.host);
   if (annex.hosts[0] == '\0') return no_address();
-  Doors::of_process().keep(annex.job, std::move(door));
+  Doors::of_process().keep(annex.job, std::move(door), std::make_shared<std::atomic<bool>>(false));
   std::memcpy(id.internal + annex_at, &annex, sizeof annex);
   return {};
 }
@@ -156,6 +178,7 @@ Result<Meeting> added_meeting(const ncclUniqueId& id, Rank rank, int ranks) {
                  "the unique id does not say where: the process that made it has no gyre, or nothing that gives it calls"};
   Meeting at{{rank, ranks, annex->hosts.data(), annex->port}, {}};
   at.rendezvous.job = annex->job;
+  at.rendezvous.gone_after = gone_after;
   if (rank == 0) GYRE_TRY(open_for_all(at));
   return at;
 }

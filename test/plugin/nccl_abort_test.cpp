@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "plugin/nccl/comm.h"
+#include "test/becomes.h"
 #include "test/catch.h"
 #include "test/plugin/nccl_ranks.h"
 
@@ -170,5 +171,5 @@ TEST_CASE("nccl: no descriptor is left, whatever became of a communicator and it
   once();
   const auto before = descriptors();
   for (int i = 0; i < 20; ++i) once();
-  CHECK(descriptors() == before);
+  CHECK(gyre::test::becomes([&] { return descriptors() <= before; }));  // a bell goes a moment after its id is used
 }

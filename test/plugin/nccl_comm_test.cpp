@@ -1,15 +1,18 @@
 // Making and asking communicators, by gyre alone.
 #include <fmt/format.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <string_view>
 
+#include "plugin/nccl/unique_id.h"
 #include "test/catch.h"
 #include "test/plugin/nccl_ranks.h"
 #include "transport/bootstrap_socket.h"
 
 using namespace gyre::test;
+using gyre::plugin::nccl::meeting;
 
 namespace {
 
@@ -109,6 +112,36 @@ TEST_CASE("nccl: an id is gyre's, of this rank's process, and used once") {
   CHECK(ncclCommInitRank(&again, 2, id, 0) == ncclInvalidUsage);
   CHECK(again == nullptr);
   for (ncclComm_t made : {comm, other}) CHECK(ncclCommDestroy(made) == ncclSuccess);
+}
+
+TEST_CASE("nccl: who knows that rank 0's door was open before does not wait for ever at a closed one") {
+  CHECK(meeting(new_id(), 1, 2)->rendezvous.gone_after == std::chrono::seconds(20));
+  ::setenv("NCCL_COMM_ID", "127.0.0.1:29500", 1);
+  CHECK(meeting(new_id(), 1, 2)->rendezvous.gone_after == std::chrono::seconds(0));
+  ::unsetenv("NCCL_COMM_ID");
+}
+
+TEST_CASE("nccl: ranks do not wait at the door of an id that rank 0 has of another process") {
+  if (std::getenv("TEST_SANITIZED") != nullptr) return;  // whose children of several threads start none
+  std::array<int, 2> ends{};
+  REQUIRE(::pipe(ends.data()) == 0);
+  const pid_t root = ::fork();  // before there is an id, which would be its own, too
+  if (root == 0) {
+    ncclComm_t comm = nullptr;
+    ncclUniqueId id;
+    ::_exit(::read(ends[0], &id, sizeof id) == ssize_t{sizeof id} ? ncclCommInitRank(&comm, 2, id, 0) : -1);
+  }
+  const ncclUniqueId id = new_id();
+  CHECK(::write(ends[1], &id, sizeof id) == ssize_t{sizeof id});
+  auto at = *meeting(id, 1, 2);
+  at.rendezvous.gone_after = std::chrono::milliseconds(100);
+  const auto job = gyre::transport::Bootstrap::join(at.rendezvous);
+  REQUIRE_FALSE(job);
+  CHECK(job.error().what.find("nobody listens") != std::string::npos);
+  int status = -1;
+  ::waitpid(root, &status, 0);
+  CHECK((WIFEXITED(status) && WEXITSTATUS(status) == ncclInvalidUsage));
+  for (const int end : ends) ::close(end);
 }
 
 TEST_CASE("nccl: of several ids the ranks meet at the first") {

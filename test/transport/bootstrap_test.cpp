@@ -13,6 +13,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -177,6 +178,52 @@ TEST_CASE("a rank refused learns why, and rank 0 tells who is missing") {
   if (outcomes[1] != "rank 1 joined twice") std::swap(outcomes[1], outcomes[2]);
   CHECK(outcomes[1] == "rank 1 joined twice");
   CHECK(outcomes[2] == outcomes[0]);
+}
+
+TEST_CASE("ranks wait for rank 0 at a door that is closed only where it may be opened yet, and at one that is open") {
+  auto door = std::make_optional(*open_door());
+  Rendezvous at = rendezvous(*door, 1, 2);
+  at.timeout = milliseconds(500);
+  at.gone_after = milliseconds(100);
+  auto job = Bootstrap::join(at);
+  REQUIRE_FALSE(job);
+  CHECK(job.error().code == Code::timeout);
+
+  door.reset();
+  at.timeout = seconds(20);
+  const auto begun = std::chrono::steady_clock::now();
+  job = Bootstrap::join(at);
+  REQUIRE_FALSE(job);
+  CHECK(job.error().code == Code::remote);
+  CHECK(job.error().what == "rank 1: nobody listens at 127.0.0.1:" + std::to_string(at.port) +
+                                " any more (Connection refused): rank 0's process is gone, waits for no more ranks, or never came");
+  CHECK(std::chrono::steady_clock::now() - begun < seconds(10));
+
+  at.timeout = milliseconds(500);
+  at.gone_after = {};
+  job = Bootstrap::join(at);
+  REQUIRE_FALSE(job);
+  CHECK(job.error().code == Code::timeout);
+}
+
+TEST_CASE("a rank that can't be of the job ends it for all where only its ranks know of it") {
+  const bool twice = GENERATE(true, false);
+  const Door door = *open_door();
+  std::vector<Outcome> outcomes(4);
+  std::vector<std::thread> threads;
+  const auto join = [&](size_t i, Rank rank, int size) {
+    Rendezvous at = rendezvous(door, rank, size);
+    at.gone_after = seconds(15);
+    const auto job = Bootstrap::join(at);
+    outcomes[i] = job ? "joined" : job.error().what;
+  };
+  const auto begun = std::chrono::steady_clock::now();
+  for (Rank rank = 0; rank < 3; ++rank) threads.emplace_back([&, rank] { join(static_cast<size_t>(rank), rank, 4); });
+  threads.emplace_back([&] { join(3, twice ? 1 : 3, twice ? 4 : 5); });
+  for (std::thread& thread : threads) thread.join();
+  const std::string why = twice ? "rank 1 joined twice" : "rank 3 says the job has 5 ranks, rank 0 says 4";
+  for (const Outcome& outcome : outcomes) CHECK(outcome.find(why) != Outcome::npos);
+  CHECK(std::chrono::steady_clock::now() - begun < seconds(10));
 }
 
 TEST_CASE("ranks pass by a stranger to the next port") {

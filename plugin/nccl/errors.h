@@ -11,6 +11,8 @@ namespace gyre::plugin::nccl {
 const char* last_error() noexcept;
 /// Somebody else's error was the last.
 void forget_last_error() noexcept;
+/// The same, unless gyre has said one since that text was the last.
+void forget_last_error(const char* before) noexcept;
 /// Lines from GYRE_LOG's level on are logged from now on.
 void start_log(const Config&);
 /// What a call that says more than success or an error returns, such as ncclInProgress.

@@ -79,7 +79,7 @@ ncclResult_t start_group() {
 Result<ncclResult_t> end_group() {
   if (open_group().depth != 1) {
     if (open_group().depth > 1) --open_group().depth;
-    return call_real<&Table::ncclGroupEnd>();
+    return hear_real<&Table::ncclGroupEnd>();
   }
   const WrapGroup ended = std::exchange(open_group(), WrapGroup());
   std::optional<GroupEnding> ending(ended.given);
@@ -102,7 +102,7 @@ Result<ncclResult_t> end_group() {
 ncclResult_t simulate_group(ncclSimInfo_t* info) {
   if (open_group().depth != 1 || !has<&Table::ncclGroupSimulateEnd>(real())) {
     if (open_group().depth > 1 && has<&Table::ncclGroupSimulateEnd>(real())) --open_group().depth;
-    return call_real<&Table::ncclGroupSimulateEnd>(info);
+    return hear_real<&Table::ncclGroupSimulateEnd>(info);
   }
   const WrapGroup ended = std::exchange(open_group(), WrapGroup());
   ncclResult_t first = ncclSuccess;

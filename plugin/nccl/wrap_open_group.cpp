@@ -13,10 +13,11 @@ WrapGroup& open_group() {
 }
 
 ncclResult_t forwarded(const Forward& forward) {
+  const char* const before = last_error();
   const ncclResult_t result = forward();
   if (result == ncclSuccess || result == ncclInProgress) return result;
   open_group().nccl_failed = open_group().depth > 0;
-  forget_last_error();
+  forget_last_error(before);
   return result;
 }
 

@@ -1,6 +1,9 @@
 // The real NCCL below gyre's functions. What NCCL calls of its own interface comes by gyre's names too, since these were loaded first;
 // such calls are known by their thread, and go straight on.
 #pragma once
+#include <type_traits>
+
+#include "plugin/nccl/errors.h"
 #include "plugin/nccl/table.h"
 #include "plugin/nccl/wrap_offer.h"
 
@@ -33,12 +36,26 @@ auto call_real(A... arguments) {
   return (real().*slot)(arguments...);
 }
 
+/// The same; where NCCL answers with an error of its own, gyre's is not the last any more.
+template <auto slot, class... A>
+ncclResult_t hear_real(A... arguments) {
+  const char* const before = last_error();
+  const ncclResult_t result = call_real<slot>(arguments...);
+  if (result != ncclSuccess && result != ncclInProgress) forget_last_error(before);
+  return result;
+}
+
 /// What stands in the table that programs call: NCCL's function …
 template <auto slot>
 struct Passed;
 template <class R, class... A, R (*Table::*slot)(A...)>
 struct Passed<slot> {
-  static R call(A... arguments) { return call_real<slot>(arguments...); }
+  static R call(A... arguments) {
+    if constexpr (std::is_same_v<R, ncclResult_t>)
+      return hear_real<slot>(arguments...);
+    else
+      return call_real<slot>(arguments...);
+  }
 };
 /// … or gyre's before it.
 template <auto slot, auto own>

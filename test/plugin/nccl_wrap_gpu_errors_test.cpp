@@ -1,5 +1,6 @@
 // gyre beside NCCL on GPU memory: who may not, votes that fail, and calls that are refused.
 #include <new>
+#include <tuple>
 
 #include "plugin/nccl/errors.h"
 #include "plugin/nccl/missing.h"
@@ -7,6 +8,7 @@
 #include "test/becomes.h"
 #include "test/catch.h"
 #include "test/plugin/nccl_beside_fake.h"
+#include "test/text.h"
 
 using namespace gyre;
 using namespace std::chrono_literals;
@@ -287,6 +289,27 @@ TEST_CASE("wrap on a GPU: an NCCL that has no last error is not asked, and that 
   CHECK(std::string(ncclGetLastError(nullptr)).empty());
   plugin::nccl::wrap::set_up(whole, test::configured({}));
   CHECK(log.count("too old") == 0);
+}
+
+TEST_CASE("wrap on a GPU: behind an error of NCCL's own gyre's is not the last any more") {
+  const BesideFake beside;
+  const plugin::nccl::Table whole = plugin::nccl::wrap::real();
+  plugin::nccl::Table real = whole;
+  real.ncclMemFree = [](void*) { return ncclInvalidArgument; };
+  real.ncclGroupEnd = [] { return ncclInvalidUsage; };
+  real.ncclMemAlloc = &plugin::nccl::Missing<&plugin::nccl::Table::ncclMemAlloc>::call;
+  plugin::nccl::wrap::set_up(real, test::configured({}));
+  const auto last_after = [](auto call) {
+    std::ignore = plugin::failed("before", Error{Code::internal, "gyre's own"});
+    const ncclResult_t result = call();
+    return std::to_string(result) + ncclGetLastError(nullptr);
+  };
+  CHECK(last_after([] { return ncclMemFree(nullptr); }) == "4");
+  CHECK(last_after([] { return ncclGroupEnd(); }) == "5");
+  void* memory = nullptr;
+  CHECK(test::contains(last_after([&] { return ncclMemAlloc(&memory, 1); }), "too old"));
+  plugin::nccl::wrap::set_up(whole, test::configured({}));
+  plugin::nccl::forget_last_error();
 }
 
 TEST_CASE("wrap on a GPU: where CUDA does not say who is to run a call it is an error") {

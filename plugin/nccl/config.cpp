@@ -7,6 +7,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/log.h"
+
 namespace gyre::plugin::nccl {
 namespace {
 
@@ -66,7 +68,7 @@ Status check(const ncclConfig_t& config) {
     const char* name;
     int value, least, most;
   };
-  const Field fields[] = {{"blocking", config.blocking, 0, 1},           {"cgaClusterSize", config.cgaClusterSize, 0, 8},
+  const Field fields[] = {{"blocking", config.blocking, 0, 1},           {"cgaClusterSize", config.cgaClusterSize, 0, INT_MAX},
                           {"minCTAs", config.minCTAs, 1, INT_MAX},       {"maxCTAs", config.maxCTAs, 1, INT_MAX},
                           {"splitShare", config.splitShare, 0, 1},       {"shrinkShare", config.shrinkShare, 0, 1},
                           {"collnetEnable", config.collnetEnable, 0, 1}, {"CTAPolicy", config.CTAPolicy, 0, INT_MAX}};
@@ -90,8 +92,10 @@ Result<Settings> settings(const ncclConfig_t* given, Settings otherwise) {
   }
   if (const char* text = std::getenv("NCCL_COMM_BLOCKING"); text != nullptr && *text != '\0') {
     const std::string_view value = text;
-    if (value != "0" && value != "1") return Error{Code::invalid_argument, fmt::format("NCCL_COMM_BLOCKING={}: must be 0 or 1", value)};
-    made.blocking = value == "1";
+    if (value == "0" || value == "1")
+      made.blocking = value == "1";
+    else
+      log::warn("NCCL_COMM_BLOCKING={} is passed over, as NCCL does: it is not 0 or 1", value);
   }
   return made;
 }

@@ -15,7 +15,7 @@ namespace gyre::plugin::nccl::cuda {
 namespace {
 
 // Of cuda.h, which is not needed for this.
-constexpr int success = 0, not_ready = 600;
+constexpr int success = 0, no_such_device = 101, not_ready = 600;
 constexpr int memory_type = 2;  // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
 constexpr int is_managed = 8;   // CU_POINTER_ATTRIBUTE_IS_MANAGED
 constexpr unsigned device_memory = 2;
@@ -114,6 +114,13 @@ int current_device() {
   const Driver* cuda = driver.load(std::memory_order_acquire);
   int device = 0;
   return cuda != nullptr && cuda->device(&device) == success ? device : 0;
+}
+
+Status is_device(int device) {
+  const Driver* cuda = driver.load(std::memory_order_acquire);
+  int handle = 0;
+  if (cuda == nullptr || cuda->get_device == nullptr || cuda->get_device(&handle, device) != no_such_device) return {};
+  return Error{Code::cuda, fmt::format("CUDA has no device {}", device)};
 }
 
 std::string pci_address(int device) {

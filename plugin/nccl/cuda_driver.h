@@ -15,6 +15,8 @@ void look();
 bool present();
 /// That of this thread's context; 0: none.
 int current_device();
+/// Error: CUDA says that it is none.
+Status is_device(int);
 /// "0000:1b:00.0", of this device; empty: nobody says.
 std::string pci_address(int device);
 /// The memory can be read by the device only.

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -164,12 +165,14 @@ ncclResult_t ncclCommInitRankScalable(ncclComm_t* comm, int ranks, int rank, int
 ncclResult_t ncclCommInitAll(ncclComm_t* comms, int ranks, const int* devices) noexcept {
   return grouped("ncclCommInitAll", [&]() -> Result<ncclResult_t> {
     if (comms == nullptr || ranks < 1) return Error{Code::invalid_argument, fmt::format("{} ranks for comms {}", ranks, fmt::ptr(comms))};
+    const auto device = [devices](int rank) { return devices == nullptr ? rank : devices[rank]; };
+    std::ignore = GYRE_TRY(started_config());
+    for (int rank = 0; rank < ranks; ++rank) GYRE_TRY(cuda::is_device(device(rank)));
     const ncclUniqueId id = GYRE_TRY(make_unique_id());
     std::vector<Task> tasks;
     tasks.reserve(static_cast<size_t>(ranks));
     for (int rank = 0; rank < ranks; ++rank)
-      tasks.push_back(
-          GYRE_TRY(init("ncclCommInitAll", &comms[rank], {rank, ranks, devices == nullptr ? rank : devices[rank]}, id, nullptr)));
+      tasks.push_back(GYRE_TRY(init("ncclCommInitAll", &comms[rank], {rank, ranks, device(rank)}, id, nullptr)));
     return submit(std::move(tasks));
   });
 }

@@ -43,6 +43,12 @@ cudaStream_t numbered(unsigned stream) { return reinterpret_cast<cudaStream_t>(u
 
 }  // namespace
 
+TEST_CASE("cuda driver: it knows which devices there are") {
+  driver_from(0);
+  for (const int device : {0, 1}) CHECK(cuda::is_device(device));
+  for (const int device : {-1, 2}) CHECK(cuda::is_device(device).error().what == "CUDA has no device " + std::to_string(device));
+}
+
 TEST_CASE("cuda driver: streams that each context has are the communicator's, wherever the thread is") {
   for (const int device : {-1, 0, 1}) {
     for (const unsigned stream : {0U, 1U, 2U}) {

@@ -8,7 +8,7 @@
 
 #define FAKE __attribute__((visibility("default")))
 
-enum { DEVICES = 2, MOST_PUSHED = 8, NO_CONTEXT = 201, INVALID = 400 };
+enum { DEVICES = 2, MOST_PUSHED = 8, NO_DEVICE = 101, NO_CONTEXT = 201, INVALID = 400 };
 typedef struct {
   int device;
 } Context;
@@ -78,6 +78,6 @@ FAKE int cuMemcpyAsync(uintptr_t to, uintptr_t from, size_t bytes, void* stream)
 }
 FAKE int cuMemAlloc_v2(uintptr_t* at, size_t bytes) { return (void)at, (void)bytes, INVALID; }
 FAKE int cuMemFree_v2(uintptr_t at) { return (void)at, INVALID; }
-FAKE int cuDeviceGet(int* device, int number) { return number < 0 || number >= DEVICES ? INVALID : (*device = number, 0); }
+FAKE int cuDeviceGet(int* device, int number) { return number < 0 || number >= DEVICES ? NO_DEVICE : (*device = number, 0); }
 FAKE int cuStreamGetCtx(void* stream, void** context) { return of(stream) == NULL ? NO_CONTEXT : (*context = of(stream), 0); }
 FAKE int cuDevicePrimaryCtxRetain(void** context, int device) { return *context = &contexts[device], 0; }

@@ -78,6 +78,7 @@ void look(const Config& /*config*/) {}
 void look() {}
 bool present() { return test::there; }
 int current_device() { return 0; }
+Status is_device(int device) { return device != test::no_device ? Status() : Error{Code::cuda, "there is none"}; }
 std::string pci_address(int /*device*/) { return test::address; }
 bool on_gpu(const void* at) { return test::there && test::known(at); }
 bool reaches(const void* at) { return on_gpu(at); }

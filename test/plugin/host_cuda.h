@@ -82,6 +82,8 @@ class WithHostCuda {
   WithHostCuda(const WithHostCuda&) = delete;
   WithHostCuda& operator=(const WithHostCuda&) = delete;
 };
+/// CUDA says that there is none of that number.
+inline constexpr int no_device = 100;
 /// As the next communicators see it the GPU of that number can't be used.
 inline constexpr int no_gpu = -1, every_gpu = -2;
 void break_host_gpu(int device);

@@ -57,12 +57,21 @@ TEST_CASE("nccl: padding of an old config is not read as a newer field") {
   CHECK(ncclCommDestroy(comm) == ncclSuccess);
 }
 
+TEST_CASE("nccl: a cluster of blocks may be asked for that is larger than any GPU has") {
+  ncclConfig_t config = nccl_config();
+  config.cgaClusterSize = 16;
+  ncclComm_t comm = nullptr;
+  CHECK(init_with(config, comm) == ncclSuccess);
+  CHECK(ncclCommDestroy(comm) == ncclSuccess);
+}
+
 TEST_CASE("nccl: what a config can't say is an error that names the field") {
   ncclConfig_t config = nccl_config();
   std::string field;
   SECTION("size") { config.size = 8, field = "config.size"; }
   SECTION("magic") { config.magic = 1, field = "config.magic"; }
   SECTION("blocking") { config.blocking = 2, field = "config.blocking"; }
+  SECTION("cluster") { config.cgaClusterSize = -1, field = "config.cgaClusterSize"; }
   SECTION("CTAs") { config.minCTAs = 8, config.maxCTAs = 4, field = "config.minCTAs"; }
   SECTION("share") { config.splitShare = -1, field = "config.splitShare"; }
   ncclComm_t comm = nullptr;
@@ -77,8 +86,11 @@ TEST_CASE("nccl: the environment says whether communicators block") {
   CHECK(ncclCommInitRank(&comm, 1, new_id(), 0) == ncclInProgress);
   CHECK(settled(comm) == ncclSuccess);
   CHECK(ncclCommDestroy(comm) == ncclSuccess);
-  ::setenv("NCCL_COMM_BLOCKING", "maybe", 1);
-  CHECK(ncclCommInitRank(&comm, 1, new_id(), 0) == ncclInvalidArgument);
+  for (const char* const passed_over : {"maybe", "2"}) {
+    ::setenv("NCCL_COMM_BLOCKING", passed_over, 1);
+    CHECK(ncclCommInitRank(&comm, 1, new_id(), 0) == ncclSuccess);
+    CHECK(ncclCommDestroy(comm) == ncclSuccess);
+  }
   ::unsetenv("NCCL_COMM_BLOCKING");
 }
 

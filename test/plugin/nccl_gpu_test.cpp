@@ -95,6 +95,13 @@ TEST_CASE("nccl on a GPU: sends and receives go by the host, after what their st
         }) == "");
 }
 
+TEST_CASE("nccl on a GPU: communicators of devices that CUDA does not have are refused") {
+  const WithHostCuda gpu;
+  std::array<ncclComm_t, 2> comms{};
+  const std::array<int, 2> devices{0, test::no_device};
+  CHECK(ncclCommInitAll(comms.data(), 2, devices.data()) == ncclUnhandledCudaError);
+}
+
 TEST_CASE("nccl on a GPU: one thread gives all ranks their calls") {
   const WithHostCuda gpu;
   constexpr int ranks = 3;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 #include <utility>
 
 #include "transport/bootstrap_text.h"
@@ -84,7 +85,17 @@ void Watch::wake() {
   [[maybe_unused]] const int rc = ::eventfd_write(wake_.get(), 1);
 }
 
+// The other ranks take the end of its connections for this one's. So short a word needs no memory.
 void Watch::run() {
+  try {
+    serve();
+  } catch (const std::bad_alloc&) {
+    for (Joined& peer : peers_) peer.connection.close();
+    member_.fail(Error{Code::system, "no memory left"});
+  }
+}
+
+void Watch::serve() {
   const auto start = std::make_shared<const Message>(Message{Kind::start, {}});
   for (Joined& peer : peers_) {
     if (root_) peer.connection.send(start);

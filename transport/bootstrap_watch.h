@@ -29,6 +29,7 @@ class Watch {
  private:
   Watch(Rank rank, std::vector<Joined> joined, Member& member, UniqueFd wake);
   void run();
+  void serve();
   bool take_posted();
   void wait();
   void receive(size_t peer);

@@ -1,8 +1,14 @@
 // NCCL's interface by gyre alone where there is no memory left.
+#include <arpa/inet.h>
+#include <sys/socket.h>
+
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -11,6 +17,8 @@
 #include "test/catch.h"
 #include "test/plugin/nccl_ranks.h"
 #include "test/plugin/scarce_memory.h"
+#include "transport/bootstrap_wire.h"
+#include "transport/door.h"
 
 using namespace gyre;
 using namespace gyre::plugin::nccl;
@@ -25,6 +33,42 @@ TEST_CASE("nccl: a program that has no memory for it goes on by gyre alone, and 
   CHECK(result == ncclSuccess);
   CHECK(version == 22809);
   CHECK(std::string(said).find("no memory is left") != std::string::npos);
+}
+
+TEST_CASE("nccl: a rank that has no memory for what others say is not ended by that, but fails, and they hear of it") {
+  constexpr uint32_t bytes = 7'654'321;
+  const transport::Door door = *transport::open_door();
+  bool ended = false;
+  std::thread other([&] {
+    const std::vector<char> part(bytes);
+    std::string begin;
+    transport::bootstrap::Hello hello;
+    hello.rank = 1, hello.size = 2, hello.job = 42;
+    transport::bootstrap::put(begin, hello);
+    transport::bootstrap::put(begin, bytes);
+    transport::bootstrap::put(begin, transport::bootstrap::Kind::gather);
+    const UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(door.port);
+    if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return;
+    for (const std::string_view text : {std::string_view(begin), std::string_view(part.data(), bytes)})
+      std::ignore = ::send(fd.get(), text.data(), text.size(), MSG_NOSIGNAL);
+    char heard = 0;
+    while (::recv(fd.get(), &heard, 1, 0) > 0) {
+    }
+    ended = true;
+  });
+  transport::Rendezvous at = door.rendezvous(0, 2);
+  at.job = 42;
+  test::refused_bytes = bytes + 1;  // the text, and its end
+  const auto job = transport::Bootstrap::join(at);
+  const Error* const why = job ? (*job)->wait_for_failure(std::chrono::seconds(20)) : nullptr;
+  test::refused_bytes = 0;
+  CHECK((why != nullptr && why->what == "no memory left"));
+  other.join();
+  CHECK(ended);
 }
 
 TEST_CASE("nccl: a group that there is no memory for ends its communicator's call once") {

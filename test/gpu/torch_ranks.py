@@ -96,6 +96,29 @@ def collectives(rank, ranks):
     dist.barrier()
 
 
+def coalesced(rank, ranks):
+    """Several collectives in one group of NCCL's, as FSDP and optimizers that split their state have them."""
+    sizes = (1, 1000, 100_003)
+    every = [[mine(r, size) for r in range(ranks)] for size in sizes]
+    sums = [of[rank].to(GPU) for of in every]
+    with dist._coalescing_manager():
+        for data in sums:
+            dist.all_reduce(data)
+    gathered = [torch.empty(ranks * size, device=GPU) for size in sizes]
+    with dist._coalescing_manager(async_ops=True) as work:
+        for whole, of in zip(gathered, every):
+            dist.all_gather_into_tensor(whole, of[rank].to(GPU))
+    work.wait()
+    parts = [torch.empty(size, device=GPU) for size in sizes]
+    with dist._coalescing_manager():
+        for part, whole in zip(parts, gathered):
+            dist.reduce_scatter_tensor(part, whole)
+    for size, of, data, whole, part in zip(sizes, every, sums, gathered, parts):
+        same(f"coalesced all_reduce of {size}", data, sum(of))
+        same(f"coalesced all_gather_into_tensor of {size}", whole, torch.cat(of))
+        same(f"coalesced reduce_scatter_tensor of {size}", part, ranks * of[rank])
+
+
 def uneven(rank, ranks):
     """What ranks give each other has different lengths, none among them: rank r gives rank p the first 10 * r + p - 1 of its numbers."""
     def length(giver, taker):
@@ -129,6 +152,11 @@ def objects(rank, ranks):
     dist.broadcast_object_list(lists, 1)
     if gathered != [{"rank": r, "text": "x" * (100 * r)} for r in range(ranks)] or lists != [["a", {"rank": 1}]]:
         raise AssertionError(f"{gathered}, {lists}")
+    collected, own = [None] * ranks if rank == 0 else None, [None]
+    dist.gather_object(("of", rank), collected)
+    dist.scatter_object_list(own, [{"for": r} for r in range(ranks)] if rank == 0 else None)
+    if rank == 0 and collected != [("of", r) for r in range(ranks)] or own != [{"for": rank}]:
+        raise AssertionError(f"{collected}, {own}")
 
 
 def transfers(rank, ranks):
@@ -137,6 +165,13 @@ def transfers(rank, ranks):
     for work in dist.batch_isend_irecv(calls):
         work.wait()
     same("isend and irecv", came, mine((rank - 1) % ranks, 5000))
+    for giver in range(ranks - 1):
+        if rank == giver:
+            dist.send(data, giver + 1)
+        elif rank == giver + 1:
+            dist.recv(came, giver)
+    if rank > 0:
+        same("send and recv", came, mine(rank - 1, 5000))
 
 
 def groups(rank, ranks):
@@ -144,6 +179,19 @@ def groups(rank, ranks):
     data = torch.full((1000,), float(rank), device=GPU)
     dist.all_reduce(data, group=half[rank % 2])
     same("all_reduce of a group", data, torch.full((1000,), float(sum(r for r in range(ranks) if r % 2 == rank % 2))))
+
+
+def beside(rank, ranks):
+    """Two process groups of all ranks at the same time, each on a stream of its own."""
+    every = [dist.group.WORLD, dist.new_group(list(range(ranks)))]
+    data = [torch.full((100_000,), float(i + 1), device=GPU) for i in range(len(every))]
+    for _ in range(20):
+        for work in [dist.all_reduce(each, group=group, async_op=True) for each, group in zip(data, every)]:
+            work.wait()
+        for each in data:
+            each.div_(ranks)
+    for i, each in enumerate(data):
+        same(f"20 steps of group {i}", each, torch.full((100_000,), float(i + 1)))
 
 
 def streams(rank, ranks):
@@ -287,7 +335,7 @@ def speed(rank, ranks):
             print(json.dumps({"figure": "torch all_reduce", "ranks": ranks, "bytes": size, "us": median * 1e6, "gb_per_s": size / median / 1e9}), flush=True)
 
 
-SUBJECTS = {each.__name__: each for each in (reductions, collectives, uneven, types, objects, transfers, groups, streams, training, ordered, sharded, graphs, bits,
+SUBJECTS = {each.__name__: each for each in (reductions, collectives, coalesced, uneven, types, objects, transfers, groups, beside, streams, training, ordered, sharded, graphs, bits,
                                                speed)}
 
 

@@ -4,91 +4,10 @@
 #include <cstdint>
 
 #include "test/catch.h"
-#include "test/plugin/nccl_ranks.h"
+#include "test/plugin/nccl_every_collective.h"
 
 using namespace gyre::test;
-
-namespace {
-
-using Data = std::vector<int64_t>;
-
-int64_t element(int rank, size_t i) { return static_cast<int64_t>((static_cast<size_t>(rank) + 1) * 1000 + i); }
-
-Data input(int rank, size_t count) {
-  Data data(count);
-  for (size_t i = 0; i < count; ++i) data[i] = element(rank, i);
-  return data;
-}
-int64_t total(int ranks, size_t i) {
-  int64_t sum = 0;
-  for (int r = 0; r < ranks; ++r) sum += element(r, i);
-  return sum;
-}
-
-template <class Expected>
-std::string compare(const char* what, const int64_t* data, size_t count, Expected expected) {
-  for (size_t i = 0; i < count; ++i) {
-    if (data[i] != expected(i)) return fmt::format("{}, element {}: {} in place of {}", what, i, data[i], expected(i));
-  }
-  return {};
-}
-
-/// All of them, with `n` elements a block.
-std::string every_collective(ncclComm_t comm, int rank, int ranks, size_t n, bool in_place) {
-  const auto all = n * static_cast<size_t>(ranks), own = n * static_cast<size_t>(rank);
-  const int root = ranks - 1;
-  const bool at_root = rank == root;
-  Data in = input(rank, all), out(all + 1, -1);
-  const auto fresh = [&] {
-    for (size_t i = 0; i < all; ++i) in[i] = element(rank, i);
-    std::fill(out.begin(), out.end(), -1);
-  };
-  const auto from = [&](int r) { return [r](size_t i) { return element(r, i); }; };
-  const auto gathered = [&](size_t i) { return element(static_cast<int>(i / n), i % n); };
-  const auto sum = [&](size_t i) { return total(ranks, i); };
-  std::string wrong;
-
-  int64_t* to = in_place ? in.data() : out.data();
-  NCCL_OK(ncclAllReduce(in.data(), to, n, ncclInt64, ncclSum, comm, nullptr));
-  if (wrong = compare("all-reduce", to, n, sum); !wrong.empty()) return wrong;
-
-  fresh();
-  NCCL_OK(ncclReduce(in.data(), at_root ? to : nullptr, n, ncclInt64, ncclSum, root, comm, nullptr));
-  if (wrong = at_root ? compare("reduce", to, n, sum) : ""; !wrong.empty()) return wrong;
-
-  fresh();
-  NCCL_OK(ncclBroadcast(at_root ? in.data() : nullptr, to, n, ncclInt64, root, comm, nullptr));
-  if (wrong = compare("broadcast", to, n, from(root)); !wrong.empty()) return wrong;
-
-  fresh();
-  NCCL_OK(ncclBcast(in.data(), n, ncclInt64, 0, comm, nullptr));
-  if (wrong = compare("bcast", in.data(), n, from(0)); !wrong.empty()) return wrong;
-
-  fresh();
-  int64_t* block = in_place ? in.data() + own : out.data();
-  NCCL_OK(ncclReduceScatter(in.data(), block, n, ncclInt64, ncclSum, comm, nullptr));
-  if (wrong = compare("reduce-scatter", block, n, [&](size_t i) { return total(ranks, own + i); }); !wrong.empty()) return wrong;
-
-  fresh();
-  if (in_place) std::copy(in.begin(), in.begin() + static_cast<std::ptrdiff_t>(n), out.begin() + static_cast<std::ptrdiff_t>(own));
-  NCCL_OK(ncclAllGather(in_place ? out.data() + own : in.data(), out.data(), n, ncclInt64, comm, nullptr));
-  if (wrong = compare("all-gather", out.data(), all, gathered); !wrong.empty()) return wrong;
-
-  fresh();
-  NCCL_OK(ncclGather(in.data(), at_root ? out.data() : nullptr, n, ncclInt64, root, comm, nullptr));
-  if (wrong = at_root ? compare("gather", out.data(), all, gathered) : ""; !wrong.empty()) return wrong;
-
-  fresh();
-  NCCL_OK(ncclScatter(at_root ? in.data() : nullptr, out.data(), n, ncclInt64, root, comm, nullptr));
-  if (wrong = compare("scatter", out.data(), n, [&](size_t i) { return element(root, own + i); }); !wrong.empty()) return wrong;
-
-  fresh();
-  NCCL_OK(ncclAlltoAll(in.data(), out.data(), n, ncclInt64, comm, nullptr));
-  wrong = compare("all-to-all", out.data(), all, [&](size_t i) { return element(static_cast<int>(i / n), own + i % n); });
-  return !wrong.empty() || out[all] == -1 ? wrong : "all-to-all wrote behind its output";
-}
-
-}  // namespace
+using collectives::every_collective;
 
 TEST_CASE("nccl: every collective gives what it must") {
   const int ranks = GENERATE(1, 2, 3, 5);

@@ -1,6 +1,7 @@
 // gyre beside NCCL on GPU memory: which engine a call goes to, and that both keep the order of a communicator's calls.
 #include "test/catch.h"
 #include "test/plugin/nccl_beside_fake.h"
+#include "test/plugin/nccl_every_collective.h"
 
 using namespace gyre;
 using test::BesideFake;
@@ -43,6 +44,15 @@ TEST_CASE("wrap on a GPU: calls go to gyre or NCCL by the rules, and wait for no
   CHECK(log.count("gyre may run calls of this communicator on GPU memory") == 3);
   CHECK(log.count("all_reduce of about 12000 bytes by gyre") == 3);
   CHECK(log.count("all_reduce of about 16 bytes by NCCL: it is smaller than GYRE_MIN_BYTES") == 3);
+}
+
+TEST_CASE("wrap on a GPU: every collective that gyre takes over is the one that was called") {
+  const BesideFake beside({"GYRE_COLLECTIVES=all_reduce,reduce_scatter,reduce,broadcast,all_gather,alltoall,gather,scatter"});
+  const bool in_place = GENERATE(false, true);
+  CHECK(run_nccl(3, [&](ncclComm_t comm, int rank) {
+          const auto wrong = test::collectives::every_collective<test::HostCudaArray<int64_t>, HostCudaStream>(comm, rank, 3, 17, in_place);
+          return !wrong.empty() || newly_to_nccl().empty() ? wrong : "it has come to NCCL";
+        }) == "");
 }
 
 TEST_CASE("wrap on a GPU: a communicator's calls keep their order across streams and engines") {

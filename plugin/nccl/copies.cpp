@@ -21,13 +21,21 @@ bool defines(void* library, const std::string& file, const char* symbol) {
 
 }  // namespace
 
+void* open_loaded_nccl(const std::string& file) {
+  if (file.find("nccl", file.rfind('/') + 1) == std::string::npos) return nullptr;
+  void* const library = ::dlopen(file.c_str(), RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
+  if (library == nullptr || (defines(library, file, "pncclGetUniqueId") && !defines(library, file, "gyre_nccl"))) return library;
+  ::dlclose(library);
+  return nullptr;
+}
+
 std::vector<std::string> loaded_nccls() {
   std::vector<std::string> files, nccls;
   ::dl_iterate_phdr(note_name, &files);
   for (const std::string& file : files) {
-    void* const library = ::dlopen(file.c_str(), RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
+    void* const library = open_loaded_nccl(file);
     if (library == nullptr) continue;
-    if (defines(library, file, "ncclGetUniqueId") && !defines(library, file, "gyre_nccl")) nccls.push_back(file);
+    nccls.push_back(file);
     ::dlclose(library);
   }
   return nccls;

@@ -3,15 +3,20 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstring>
+#include <memory>
 #include <new>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/config.h"
 #include "base/log.h"
 #include "plugin/guard.h"
+#include "plugin/nccl/callers.h"
+#include "plugin/nccl/copies.h"
 #include "plugin/nccl/errors.h"
 #include "plugin/nccl/missing.h"
 #include "plugin/nccl/wrap.h"
@@ -76,23 +81,26 @@ constexpr Table own_table{NCCL_FUNCTIONS(GYRE_OWN)};
 
 struct Choice {
   Table table;
-  Status status;  ///< of the NCCL that is to be asked
+  std::optional<Table> nccl;  ///< below it; none: gyre stands alone
+  Status status;              ///< of the NCCL that is to be asked
 };
 
 // A wrong option is not passed over: gyre's own functions say what is wrong with it.
 Choice wanted() {
   const auto config = Config::from_environment();
-  if (!config) return {own_table, {}};
+  if (!config) return {own_table, {}, {}};
   start_log(*config);
   const auto real = library_by(*config->nccl);
-  if (!real) return {own_table, real.error()};
+  if (!real) return {own_table, {}, real.error()};
   log::info("NCCL's calls are answered by {}", *real != nullptr ? "NCCL" : "gyre alone");
-  return {*real != nullptr ? wrap::wrapped_table(table_of(*real), *config) : own_table, {}};
+  if (*real == nullptr) return {own_table, {}, {}};
+  const Table nccl = table_of(*real);
+  return {wrap::wrapped_table(nccl, *config), nccl, {}};
 }
 
 // Once for all, also where that has failed: a communicator of one of both is none of the other's.
 Choice choose() noexcept {
-  Choice choice{own_table, {}};
+  Choice choice{own_table, {}, {}};
   const ncclResult_t result = guard("gyre alone answers NCCL's calls", [&]() -> Status {
     choice = wanted();
     return {};
@@ -107,9 +115,62 @@ const Choice& chosen() {
   return only;
 }
 
+/// What has called, and who answers it; kept for good, since another thread may be reading.
+struct Known {
+  Caller caller;
+  std::optional<Table> own;  ///< none: the one that was chosen
+  const Known* before;
+};
+std::atomic<const Known*> last_known{nullptr};
+
+const Known* known(const Caller& caller) {
+  const Known* one = last_known.load(std::memory_order_acquire);
+  while (one != nullptr && one->caller != caller) one = one->before;
+  return one;
+}
+
+bool is_chosen(const Table& nccl) { return chosen().nccl && chosen().nccl->ncclGetUniqueId == nccl.ncclGetUniqueId; }
+
+// gyre calls nothing by these names: what would return to it NCCL has been called for, and has left to another of its functions by a jump.
+std::optional<Table> own_functions(const Caller& caller) {
+  if (*caller.file == '\0') return std::nullopt;
+  if (caller.has(&last_known)) return chosen().nccl;
+  void* const nccl = open_loaded_nccl(caller.file);
+  if (nccl == nullptr) return std::nullopt;
+  const Table own = table_of(nccl);
+  ::dlclose(nccl);
+  return own;
+}
+
+// Under no lock: the loader has one of its own, under which a library that is being loaded may call.
+const Known* learn(const Caller& caller) {
+  auto one = std::make_unique<Known>(Known{caller, own_functions(caller), nullptr});
+  one->before = last_known.load(std::memory_order_acquire);
+  do {
+    if (const Known* const meanwhile = known(caller)) return meanwhile;
+  } while (!last_known.compare_exchange_weak(one->before, one.get(), std::memory_order_acq_rel));
+  const Known* const mine = one.release();
+  if (mine->own && !is_chosen(*mine->own))
+    log::warn("{} is called past gyre, which has no part in what it makes and runs; a program that opens NCCL by name may be told gyre's",
+              caller.file);
+  return mine;
+}
+
 }  // namespace
 
-const Table& table() noexcept { return chosen().table; }
+// Where an NCCL that the program calls past gyre leaves its last step to another of its functions, by a jump, that is taken for a call of
+// the program's. NCCL's builds for x86-64 have no such jump (2.28.9).
+const Table& table_for(const void* address) noexcept {
+  const Caller caller = caller_at(address);
+  const Known* one = known(caller);
+  if (one == nullptr) {
+    guard("who calls NCCL", [&]() -> Status {
+      one = learn(caller);
+      return {};
+    });
+  }
+  return one != nullptr && one->own ? *one->own : chosen().table;
+}
 
 Result<Config> checked_config() {
   auto config = Config::from_environment();

@@ -1,5 +1,5 @@
 // The functions behind the names that libgyre-nccl.so exports: NCCL's own where there is a real one, with gyre's before some (wrap.h), else
-// gyre's, which stand alone. Chosen at the first call, for the whole process.
+// gyre's, which stand alone. Chosen at the first call, for the whole process but the NCCLs in it: what one of them calls is its own.
 #pragma once
 #include "base/config.h"
 #include "plugin/abi/nccl.h"
@@ -13,7 +13,8 @@ struct Table {
 #undef GYRE_SLOT
 };
 
-const Table& table() noexcept;
+/// For a call that returns to that address.
+const Table& table_for(const void* caller) noexcept;
 /// The options; error: one of them is wrong, or names an NCCL that can't be used.
 Result<Config> checked_config();
 

@@ -19,8 +19,6 @@ std::optional<Setting>& setting() {
 
 }  // namespace
 
-thread_local int Inside::depth = 0;
-
 void set_up(const Table& real, const Config& config) { setting() = Setting{real, config, Offer::of(config)}; }
 const Table& real() { return setting()->real; }
 const Config& config() { return setting()->config; }

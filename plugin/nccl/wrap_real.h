@@ -1,5 +1,4 @@
-// The real NCCL below gyre's functions. What NCCL calls of its own interface comes by gyre's names too, since these were loaded first;
-// such calls are known by their thread, and go straight on.
+// The real NCCL below gyre's functions.
 #pragma once
 #include <type_traits>
 
@@ -16,23 +15,9 @@ const Config& config();
 /// What each communicator has of it, wrap_job.h says.
 const Offer& offer();
 
-/// While there is one the thread is inside of NCCL.
-class Inside {
- public:
-  Inside() { ++depth; }
-  ~Inside() { --depth; }
-  Inside(const Inside&) = delete;
-  Inside& operator=(const Inside&) = delete;
-  static bool now() { return depth > 0; }
-
- private:
-  static thread_local int depth;
-};
-
 /// `slot`: a pointer to member of Table.
 template <auto slot, class... A>
 auto call_real(A... arguments) {
-  const Inside inside;
   return (real().*slot)(arguments...);
 }
 
@@ -45,7 +30,7 @@ ncclResult_t hear_real(A... arguments) {
   return result;
 }
 
-/// What stands in the table that programs call: NCCL's function …
+/// What stands in the table that programs call where gyre has nothing before it: NCCL's function.
 template <auto slot>
 struct Passed;
 template <class R, class... A, R (*Table::*slot)(A...)>
@@ -56,13 +41,6 @@ struct Passed<slot> {
     else
       return call_real<slot>(arguments...);
   }
-};
-/// … or gyre's before it.
-template <auto slot, auto own>
-struct Wrapped;
-template <class R, class... A, R (*Table::*slot)(A...), auto own>
-struct Wrapped<slot, own> {
-  static R call(A... arguments) { return Inside::now() ? (real().*slot)(arguments...) : own(arguments...); }
 };
 
 }  // namespace gyre::plugin::nccl::wrap

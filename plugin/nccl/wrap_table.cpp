@@ -15,7 +15,7 @@ constexpr size_t vote_limit_s = 10;
 constexpr Table passed_table{NCCL_FUNCTIONS(GYRE_PASSED)};
 #undef GYRE_PASSED
 
-#define GYRE_WRAP(name) table.name = &Wrapped<&Table::name, &wrap::name>::call
+#define GYRE_WRAP(name) table.name = &wrap::name
 
 void wrap_making(Table& table) {
   GYRE_WRAP(ncclCommInitRank);

@@ -1,4 +1,4 @@
-/* NCCL's own interface, as programs call it: types, constants and every host function of releases 2.3 to 2.30, as one table. Our own
+/* NCCL's own interface, as programs call it: types, constants and every host function of releases 2.3 to 2.32, as one table. Our own
  * declarations, with NCCL's names and values, so that no NCCL is needed to build what stands in for it; nccl_layout.h pins sizes and
  * offsets. Not here: the functions of NCCL's device interface (ncclTeam…, ncclDevComm…, …CreateRequirement, …Slots), which belong to its
  * kernels. Plain C; it must not know gyre. */
@@ -10,6 +10,7 @@
 typedef struct ncclComm* ncclComm_t;
 typedef struct ncclWindow_vidmem* ncclWindow_t;
 typedef struct CUstream_st* cudaStream_t;
+typedef struct CUevent_st* cudaEvent_t;
 typedef struct ncclParamHandle* ncclParamHandle_t;         /* 2.30 */
 typedef struct ncclCommProperties_v1 ncclCommProperties_t; /* 2.29, of the device interface */
 typedef struct {
@@ -78,7 +79,39 @@ typedef struct {
   int numRmaCtx;
   int maxP2pPeers;         /* 2.30 */
   int graphStreamOrdering; /* 2.30.5 */
+  int launchOrderImplicit; /* 2.31, as the next three */
+  int numRmaSig;
+  int rmaEagerInit;
+  int hostCftMode;
+  int nvlsHostMode; /* 2.32 */
 } ncclConfig_t;
+
+/* Of one collective, from 2.31 on; as above. */
+typedef struct {
+  size_t size;
+  unsigned magic;
+  unsigned version;
+  void* ext; /* a list of options that are no NCCL's */
+  int minCTAs;
+  int maxCTAs;
+  int nvlsCTAs;
+  int cgaClusterSize;
+  const char* algSelection;
+  int forceAlgSelection; /* by default 1: what can't be as selected is an error */
+  int CTAPolicy;
+  uint64_t userProfilerTag;
+  cudaEvent_t launchCompletionEvent; /* 2.32 */
+} ncclCollConfig_t;
+
+enum { NCCL_ENCRYPTION_MODE_NONE = 0, NCCL_ENCRYPTION_MODE_PSK = 1 };
+/* Of the process's connections, 2.32; as above. */
+typedef struct {
+  size_t size;
+  unsigned magic;
+  unsigned version;
+  int mode;
+  const char* psk;
+} ncclEncryptionConfig_t;
 
 typedef struct {
   size_t size;
@@ -95,7 +128,12 @@ typedef struct {
 } ncclWaitSignalDesc_t;
 
 /* F(result, name, parameters, arguments) of every function, in the order of NCCL's header; each has a twin pncclX. */
-#define NCCL_FUNCTIONS(F) NCCL_COMM_FUNCTIONS(F) NCCL_COLLECTIVE_FUNCTIONS(F) NCCL_MEMORY_FUNCTIONS(F) NCCL_NEW_FUNCTIONS(F)
+#define NCCL_FUNCTIONS(F)      \
+  NCCL_COMM_FUNCTIONS(F)       \
+  NCCL_COLLECTIVE_FUNCTIONS(F) \
+  NCCL_MEMORY_FUNCTIONS(F)     \
+  NCCL_NEW_FUNCTIONS(F)        \
+  NCCL_CONFIGURED_FUNCTIONS(F)
 
 #define NCCL_COMM_FUNCTIONS(F)                                                                                                   \
   F(ncclResult_t, ncclGetVersion, (int* version_code), (version_code))                                                           \
@@ -203,6 +241,42 @@ typedef struct {
   F(ncclResult_t, ncclParamGetParameter, (const char* key, const char** value, int* length), (key, value, length))                      \
   F(ncclResult_t, ncclParamGetAllParameterKeys, (const char*** keys, int* length), (keys, length))                                      \
   F(void, ncclParamDumpAll, (void), ())
+
+/* From 2.31 on: collectives with a configuration of their own, and from 2.32 on the encryption of connections. */
+#define NCCL_CONFIGURED_FUNCTIONS(F)                                                                                                     \
+  F(ncclResult_t, ncclAllReduceConfig,                                                                                                   \
+    (const void* input, void* output, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream,           \
+     const ncclCollConfig_t* config),                                                                                                    \
+    (input, output, count, type, op, comm, stream, config))                                                                              \
+  F(ncclResult_t, ncclBroadcastConfig,                                                                                                   \
+    (const void* input, void* output, size_t count, ncclDataType_t type, int root, ncclComm_t comm, cudaStream_t stream,                 \
+     const ncclCollConfig_t* config),                                                                                                    \
+    (input, output, count, type, root, comm, stream, config))                                                                            \
+  F(ncclResult_t, ncclReduceConfig,                                                                                                      \
+    (const void* input, void* output, size_t count, ncclDataType_t type, ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream, \
+     const ncclCollConfig_t* config),                                                                                                    \
+    (input, output, count, type, op, root, comm, stream, config))                                                                        \
+  F(ncclResult_t, ncclAllGatherConfig,                                                                                                   \
+    (const void* input, void* output, size_t count, ncclDataType_t type, ncclComm_t comm, cudaStream_t stream,                           \
+     const ncclCollConfig_t* config),                                                                                                    \
+    (input, output, count, type, comm, stream, config))                                                                                  \
+  F(ncclResult_t, ncclReduceScatterConfig,                                                                                               \
+    (const void* input, void* output, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream,           \
+     const ncclCollConfig_t* config),                                                                                                    \
+    (input, output, count, type, op, comm, stream, config))                                                                              \
+  F(ncclResult_t, ncclAlltoAllConfig,                                                                                                    \
+    (const void* input, void* output, size_t count, ncclDataType_t type, ncclComm_t comm, cudaStream_t stream,                           \
+     const ncclCollConfig_t* config),                                                                                                    \
+    (input, output, count, type, comm, stream, config))                                                                                  \
+  F(ncclResult_t, ncclGatherConfig,                                                                                                      \
+    (const void* input, void* output, size_t count, ncclDataType_t type, int root, ncclComm_t comm, cudaStream_t stream,                 \
+     const ncclCollConfig_t* config),                                                                                                    \
+    (input, output, count, type, root, comm, stream, config))                                                                            \
+  F(ncclResult_t, ncclScatterConfig,                                                                                                     \
+    (const void* input, void* output, size_t count, ncclDataType_t type, int root, ncclComm_t comm, cudaStream_t stream,                 \
+     const ncclCollConfig_t* config),                                                                                                    \
+    (input, output, count, type, root, comm, stream, config))                                                                            \
+  F(ncclResult_t, ncclSetEncryption, (const ncclEncryptionConfig_t* config), (config))
 
 #ifndef NCCL_TYPES_ONLY
 #ifdef __cplusplus

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <span>
 #include <string_view>
 
 #include "base/log.h"
@@ -13,6 +14,7 @@ namespace gyre::plugin::nccl {
 namespace {
 
 constexpr size_t first_size = 24;      // of 2.14's
+constexpr size_t first_of_call = 64;   // of 2.31's, of one collective
 constexpr size_t largest_size = 4096;  // beyond any release: it is no config
 
 ncclConfig_t undefined() {
@@ -37,6 +39,11 @@ ncclConfig_t undefined() {
           open,
           open,
           open,
+          open,
+          open,
+          open,
+          open,
+          open,
           open};
 }
 
@@ -50,35 +57,43 @@ void forget_newer(ncclConfig_t& config) {
   if (before(27)) config.collnetEnable = config.CTAPolicy = config.shrinkShare = config.nvlsCTAs = open, config.commName = nullptr;
 }
 
-Result<ncclConfig_t> read(const ncclConfig_t* given) {
-  ncclConfig_t config = undefined();
+/// What is newer than the program's release is as in `open`.
+template <class Given>
+Result<Given> read(const Given* given, const Given& open, size_t least_size, const char* initializer) {
+  Given config = open;
   size_t size = 0;
   std::memcpy(&size, given, sizeof size);
-  if (size < first_size || size > largest_size)
-    return Error{Code::invalid_argument, fmt::format("config.size is {}: begin with NCCL_CONFIG_INITIALIZER", size)};
+  if (size < least_size || size > largest_size)
+    return Error{Code::invalid_argument, fmt::format("config.size is {}: begin with {}", size, initializer)};
   std::memcpy(&config, given, std::min(size, sizeof config));
   if (config.magic != NCCL_CONFIG_MAGIC)
-    return Error{Code::invalid_argument, fmt::format("config.magic is {:#x}: begin with NCCL_CONFIG_INITIALIZER", config.magic)};
-  forget_newer(config);
+    return Error{Code::invalid_argument, fmt::format("config.magic is {:#x}: begin with {}", config.magic, initializer)};
   return config;
 }
 
-Status check(const ncclConfig_t& config) {
-  struct Field {
-    const char* name;
-    int value, least, most;
-  };
-  const Field fields[] = {{"blocking", config.blocking, 0, 1},           {"cgaClusterSize", config.cgaClusterSize, 0, INT_MAX},
-                          {"minCTAs", config.minCTAs, 1, INT_MAX},       {"maxCTAs", config.maxCTAs, 1, INT_MAX},
-                          {"splitShare", config.splitShare, 0, 1},       {"shrinkShare", config.shrinkShare, 0, 1},
-                          {"collnetEnable", config.collnetEnable, 0, 1}, {"CTAPolicy", config.CTAPolicy, 0, INT_MAX}};
+struct Field {
+  const char* name;
+  int value, least, most;
+};
+Status check(std::span<const Field> fields) {
   for (const Field& field : fields) {
     if (field.value != NCCL_CONFIG_UNDEF_INT && (field.value < field.least || field.value > field.most))
       return Error{Code::invalid_argument, fmt::format("config.{} is {}", field.name, field.value)};
   }
-  if (config.minCTAs != NCCL_CONFIG_UNDEF_INT && config.maxCTAs != NCCL_CONFIG_UNDEF_INT && config.minCTAs > config.maxCTAs)
-    return Error{Code::invalid_argument, fmt::format("config.minCTAs is {}, more than maxCTAs, {}", config.minCTAs, config.maxCTAs)};
   return {};
+}
+Status check_order(int least, int most) {
+  if (least == NCCL_CONFIG_UNDEF_INT || most == NCCL_CONFIG_UNDEF_INT || least <= most) return {};
+  return Error{Code::invalid_argument, fmt::format("config.minCTAs is {}, more than maxCTAs, {}", least, most)};
+}
+
+Status check(const ncclConfig_t& config) {
+  const Field fields[] = {{"blocking", config.blocking, 0, 1},           {"cgaClusterSize", config.cgaClusterSize, 0, INT_MAX},
+                          {"minCTAs", config.minCTAs, 1, INT_MAX},       {"maxCTAs", config.maxCTAs, 1, INT_MAX},
+                          {"splitShare", config.splitShare, 0, 1},       {"shrinkShare", config.shrinkShare, 0, 1},
+                          {"collnetEnable", config.collnetEnable, 0, 1}, {"CTAPolicy", config.CTAPolicy, 0, INT_MAX}};
+  GYRE_TRY(check(fields));
+  return check_order(config.minCTAs, config.maxCTAs);
 }
 
 }  // namespace
@@ -86,7 +101,8 @@ Status check(const ncclConfig_t& config) {
 Result<Settings> settings(const ncclConfig_t* given, Settings otherwise) {
   Settings made = given == nullptr ? otherwise : Settings();
   if (given != nullptr) {
-    const ncclConfig_t config = GYRE_TRY(read(given));
+    ncclConfig_t config = GYRE_TRY(read(given, undefined(), first_size, "NCCL_CONFIG_INITIALIZER"));
+    forget_newer(config);
     GYRE_TRY(check(config));
     if (config.blocking != NCCL_CONFIG_UNDEF_INT) made.blocking = config.blocking == 1;
   }
@@ -98,6 +114,38 @@ Result<Settings> settings(const ncclConfig_t* given, Settings otherwise) {
       log::warn("NCCL_COMM_BLOCKING={} is passed over, as NCCL does: it is not 0 or 1", value);
   }
   return made;
+}
+
+// What it says of CTAs and clusters is of NCCL's kernels; options that are no NCCL's, and the profiler's tag, NCCL passes over, too.
+Status can_do(const ncclCollConfig_t* given) {
+  if (given == nullptr) return {};
+  constexpr int open = NCCL_CONFIG_UNDEF_INT;
+  const ncclCollConfig_t undefined{sizeof undefined, NCCL_CONFIG_MAGIC, 0, nullptr, open, open, open, open, nullptr, 1, open, 0, nullptr};
+  const ncclCollConfig_t config = GYRE_TRY(read(given, undefined, first_of_call, "NCCL_COLLCONFIG_INITIALIZER"));
+  const Field fields[] = {{"minCTAs", config.minCTAs, 1, INT_MAX},
+                          {"maxCTAs", config.maxCTAs, 1, INT_MAX},
+                          {"nvlsCTAs", config.nvlsCTAs, 1, INT_MAX},
+                          {"cgaClusterSize", config.cgaClusterSize, 0, INT_MAX},
+                          {"forceAlgSelection", config.forceAlgSelection, 0, 1},
+                          {"CTAPolicy", config.CTAPolicy, 0, INT_MAX}};
+  GYRE_TRY(check(fields));
+  GYRE_TRY(check_order(config.minCTAs, config.maxCTAs));
+  if (config.algSelection != nullptr && *config.algSelection != '\0' && config.forceAlgSelection != 0)
+    return Error{Code::invalid_usage,
+                 fmt::format("config.algSelection is {}: gyre has algorithms of its own (GYRE_ALGORITHM), and takes none "
+                             "of NCCL's unless forceAlgSelection is 0",
+                             config.algSelection)};
+  if (config.launchCompletionEvent != nullptr) return Error{Code::invalid_usage, "gyre records no config.launchCompletionEvent"};
+  return {};
+}
+
+Status can_do(const ncclEncryptionConfig_t* given) {
+  if (given == nullptr) return Error{Code::invalid_argument, "config is NULL"};
+  const ncclEncryptionConfig_t none{sizeof none, NCCL_CONFIG_MAGIC, 0, NCCL_ENCRYPTION_MODE_NONE, nullptr};
+  const ncclEncryptionConfig_t config = GYRE_TRY(read(given, none, sizeof none, "NCCL_ENCRYPTION_CONFIG_INITIALIZER"));
+  if (config.mode == NCCL_ENCRYPTION_MODE_NONE) return {};
+  if (config.mode != NCCL_ENCRYPTION_MODE_PSK) return Error{Code::invalid_argument, fmt::format("config.mode is {}", config.mode)};
+  return Error{Code::invalid_usage, "gyre does not encrypt its connections"};
 }
 
 }  // namespace gyre::plugin::nccl

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <utility>
 
+#include "plugin/nccl/config.h"
 #include "plugin/nccl/cuda_driver.h"
 #include "plugin/nccl/errors.h"
 #include "plugin/nccl/group.h"
@@ -87,8 +88,12 @@ Result<ncclResult_t> submit_collective(const char* name, Collective collective, 
   return submit(std::move(operation));
 }
 
-ncclResult_t collective(const char* name, Collective collective, const Arguments& given, ncclComm_t comm, cudaStream_t stream) noexcept {
-  return grouped(name, [&] { return submit_collective(name, collective, given, comm, stream); });
+ncclResult_t collective(const char* name, Collective collective, const Arguments& given, ncclComm_t comm, cudaStream_t stream,
+                        const ncclCollConfig_t* config = nullptr) noexcept {
+  return grouped(name, [&]() -> Result<ncclResult_t> {
+    GYRE_TRY(can_do(config));
+    return submit_collective(name, collective, given, comm, stream);
+  });
 }
 
 ncclResult_t transfer(const char* name, engine::Transfer::Kind kind, void* data, size_t count, ncclDataType_t type, int peer,
@@ -145,6 +150,39 @@ ncclResult_t ncclScatter(const void* input, void* output, size_t count, ncclData
                          cudaStream_t stream) noexcept {
   return collective("ncclScatter", Collective::scatter, {input, output, count, type, ncclSum, root}, comm, stream);
 }
+ncclResult_t ncclAllReduceConfig(const void* input, void* output, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
+                                 cudaStream_t stream, const ncclCollConfig_t* config) noexcept {
+  return collective("ncclAllReduceConfig", Collective::all_reduce, {input, output, count, type, op}, comm, stream, config);
+}
+ncclResult_t ncclReduceScatterConfig(const void* input, void* output, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
+                                     cudaStream_t stream, const ncclCollConfig_t* config) noexcept {
+  return collective("ncclReduceScatterConfig", Collective::reduce_scatter, {input, output, count, type, op}, comm, stream, config);
+}
+ncclResult_t ncclReduceConfig(const void* input, void* output, size_t count, ncclDataType_t type, ncclRedOp_t op, int root, ncclComm_t comm,
+                              cudaStream_t stream, const ncclCollConfig_t* config) noexcept {
+  return collective("ncclReduceConfig", Collective::reduce, {input, output, count, type, op, root}, comm, stream, config);
+}
+ncclResult_t ncclBroadcastConfig(const void* input, void* output, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
+                                 cudaStream_t stream, const ncclCollConfig_t* config) noexcept {
+  return collective("ncclBroadcastConfig", Collective::broadcast, {input, output, count, type, ncclSum, root}, comm, stream, config);
+}
+ncclResult_t ncclAllGatherConfig(const void* input, void* output, size_t count, ncclDataType_t type, ncclComm_t comm, cudaStream_t stream,
+                                 const ncclCollConfig_t* config) noexcept {
+  return collective("ncclAllGatherConfig", Collective::all_gather, {input, output, count, type}, comm, stream, config);
+}
+ncclResult_t ncclAlltoAllConfig(const void* input, void* output, size_t count, ncclDataType_t type, ncclComm_t comm, cudaStream_t stream,
+                                const ncclCollConfig_t* config) noexcept {
+  return collective("ncclAlltoAllConfig", Collective::all_to_all, {input, output, count, type}, comm, stream, config);
+}
+ncclResult_t ncclGatherConfig(const void* input, void* output, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
+                              cudaStream_t stream, const ncclCollConfig_t* config) noexcept {
+  return collective("ncclGatherConfig", Collective::gather, {input, output, count, type, ncclSum, root}, comm, stream, config);
+}
+ncclResult_t ncclScatterConfig(const void* input, void* output, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
+                               cudaStream_t stream, const ncclCollConfig_t* config) noexcept {
+  return collective("ncclScatterConfig", Collective::scatter, {input, output, count, type, ncclSum, root}, comm, stream, config);
+}
+
 ncclResult_t ncclSend(const void* input, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) noexcept {
   return transfer("ncclSend", engine::Transfer::Kind::send, const_cast<void*>(input), count, type, peer, comm, stream);
 }

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "plugin/nccl/comm.h"
+#include "plugin/nccl/config.h"
 #include "plugin/nccl/cuda_driver.h"
 #include "plugin/nccl/errors.h"
 #include "plugin/nccl/table.h"
@@ -104,6 +105,10 @@ ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t window) noex
     GYRE_TRY(find(comm));
     return Error{Code::invalid_argument, fmt::format("there is no window {}", fmt::ptr(window))};
   });
+}
+
+ncclResult_t ncclSetEncryption(const ncclEncryptionConfig_t* config) noexcept {
+  return guard("ncclSetEncryption", [&] { return can_do(config); });
 }
 
 #define GYRE_NOT_DONE(name, ...) \

@@ -22,7 +22,7 @@ Result<Meeting> meeting(const ncclUniqueId&, Rank rank, int ranks);
 /// Nobody will meet there.
 void close_door(const ncclUniqueId&);
 
-// Where NCCL has made the id: it uses the first bytes (a magic number, an address, a count: at most 64 bytes in 2.6 to 2.30; what older
+// Where NCCL has made the id: it uses the first bytes (a magic number, an address, a count: at most 64 bytes in 2.6 to 2.32; what older
 // ones use of the rest is not zero), and its ranks do no more with the others than to hash them, alike. So there gyre says where its ranks
 // meet:
 //

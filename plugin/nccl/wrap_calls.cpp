@@ -99,6 +99,19 @@ ncclResult_t wrapped(const char* name, Collective collective, const Given& given
   }));
 }
 
+/// With a configuration of its own, which is the same on all ranks by NCCL's rules, it is NCCL's; without one it is the plain call.
+template <auto slot, auto plain, class... A>
+ncclResult_t configured(const char* name, Collective collective, const Given& given, ncclComm_t handle, cudaStream_t stream,
+                        const ncclCollConfig_t* config, A... arguments) noexcept {
+  if (config == nullptr) return plain(arguments..., handle, stream);
+  return wrap::noted(answer(name, [&] {
+    const auto comm = wrap::beside(handle);
+    const auto call = comm == nullptr || comm->finalized ? std::nullopt : described(collective, given);
+    if (call) comm->say(*call, "NCCL", "it has a configuration of its own");
+    return wrap::leave(comm, stream, [=] { return call_real<slot>(arguments..., handle, stream, config); });
+  }));
+}
+
 /// What is NCCL's, and makes its group NCCL's.
 template <auto slot, class... A>
 ncclResult_t nccls(const char* name, ncclComm_t comm, cudaStream_t stream, A... arguments) noexcept {
@@ -155,6 +168,52 @@ ncclResult_t ncclScatter(const void* input, void* output, size_t count, ncclData
                          cudaStream_t stream) noexcept {
   return wrapped<&Table::ncclScatter>("ncclScatter", Collective::scatter, {input, output, count, type, ncclSum, root}, comm, stream, input,
                                       output, count, type, root);
+}
+
+ncclResult_t ncclAllReduceConfig(const void* input, void* output, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
+                                 cudaStream_t stream, const ncclCollConfig_t* config) noexcept {
+  return configured<&Table::ncclAllReduceConfig, ncclAllReduce>("ncclAllReduceConfig", Collective::all_reduce,
+                                                                {input, output, count, type, op}, comm, stream, config, input, output,
+                                                                count, type, op);
+}
+ncclResult_t ncclReduceScatterConfig(const void* input, void* output, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
+                                     cudaStream_t stream, const ncclCollConfig_t* config) noexcept {
+  return configured<&Table::ncclReduceScatterConfig, ncclReduceScatter>("ncclReduceScatterConfig", Collective::reduce_scatter,
+                                                                        {input, output, count, type, op}, comm, stream, config, input,
+                                                                        output, count, type, op);
+}
+ncclResult_t ncclReduceConfig(const void* input, void* output, size_t count, ncclDataType_t type, ncclRedOp_t op, int root, ncclComm_t comm,
+                              cudaStream_t stream, const ncclCollConfig_t* config) noexcept {
+  return configured<&Table::ncclReduceConfig, ncclReduce>("ncclReduceConfig", Collective::reduce, {input, output, count, type, op, root},
+                                                          comm, stream, config, input, output, count, type, op, root);
+}
+ncclResult_t ncclBroadcastConfig(const void* input, void* output, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
+                                 cudaStream_t stream, const ncclCollConfig_t* config) noexcept {
+  return configured<&Table::ncclBroadcastConfig, ncclBroadcast>("ncclBroadcastConfig", Collective::broadcast,
+                                                                {input, output, count, type, ncclSum, root}, comm, stream, config, input,
+                                                                output, count, type, root);
+}
+ncclResult_t ncclAllGatherConfig(const void* input, void* output, size_t count, ncclDataType_t type, ncclComm_t comm, cudaStream_t stream,
+                                 const ncclCollConfig_t* config) noexcept {
+  return configured<&Table::ncclAllGatherConfig, ncclAllGather>("ncclAllGatherConfig", Collective::all_gather, {input, output, count, type},
+                                                                comm, stream, config, input, output, count, type);
+}
+ncclResult_t ncclAlltoAllConfig(const void* input, void* output, size_t count, ncclDataType_t type, ncclComm_t comm, cudaStream_t stream,
+                                const ncclCollConfig_t* config) noexcept {
+  return configured<&Table::ncclAlltoAllConfig, ncclAlltoAll>("ncclAlltoAllConfig", Collective::all_to_all, {input, output, count, type},
+                                                              comm, stream, config, input, output, count, type);
+}
+ncclResult_t ncclGatherConfig(const void* input, void* output, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
+                              cudaStream_t stream, const ncclCollConfig_t* config) noexcept {
+  return configured<&Table::ncclGatherConfig, ncclGather>("ncclGatherConfig", Collective::gather,
+                                                          {input, output, count, type, ncclSum, root}, comm, stream, config, input, output,
+                                                          count, type, root);
+}
+ncclResult_t ncclScatterConfig(const void* input, void* output, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
+                               cudaStream_t stream, const ncclCollConfig_t* config) noexcept {
+  return configured<&Table::ncclScatterConfig, ncclScatter>("ncclScatterConfig", Collective::scatter,
+                                                            {input, output, count, type, ncclSum, root}, comm, stream, config, input,
+                                                            output, count, type, root);
 }
 
 ncclResult_t ncclSend(const void* input, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) noexcept {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -28,10 +29,12 @@ using wrap::call_real;
 using wrap::Made;
 using wrap::Parts;
 
-constexpr int first_unknown_nccl = 23100;  // releases whose unique ids are not known yet
 constexpr std::chrono::milliseconds end_limit{2000};
+std::atomic<bool> encrypts{false};  // NCCL its connections
 
 std::string who(Rank rank, int ranks) { return fmt::format("rank {} of {}", rank, ranks); }
+
+const char* const not_encrypted = "NCCL is to encrypt its connections, which gyre does not do";
 
 /// Of ranks that each bring the unique id.
 std::vector<Birth> birth(ncclComm_t* made, int ranks, int rank, const ncclUniqueId& id) {
@@ -40,8 +43,10 @@ std::vector<Birth> birth(ncclComm_t* made, int ranks, int rank, const ncclUnique
     close_added_door(id);
     return {};
   }
-  return {{who(rank, ranks), made, [=](const Made& by_nccl) -> Result<Parts> {
-             if (by_nccl.result != ncclSuccess) return close_added_door(id), Parts();
+  return {{who(rank, ranks), made, [=, encrypted = encrypts.load()](const Made& by_nccl) -> Result<Parts> {
+             if (encrypted || by_nccl.result != ncclSuccess) close_added_door(id);
+             if (encrypted) return Error{Code::invalid_usage, not_encrypted};
+             if (by_nccl.result != ncclSuccess) return Parts();
              return wrap::meet(GYRE_TRY(added_meeting(id, rank, ranks)), by_nccl);
            }}};
 }
@@ -69,8 +74,9 @@ std::vector<Birth> births(ncclComm_t* comms, int ranks) {
   std::vector<Birth> all;
   all.reserve(static_cast<size_t>(ranks));
   for (int rank = 0; rank < ranks; ++rank) {
-    all.push_back({who(rank, ranks), comms + rank, [=](const Made& by_nccl) -> Result<Parts> {
+    all.push_back({who(rank, ranks), comms + rank, [=, encrypted = encrypts.load()](const Made& by_nccl) -> Result<Parts> {
                      if (by_nccl.result != ncclSuccess) return Parts();
+                     if (encrypted) return Error{Code::invalid_usage, not_encrypted};
                      Meeting at{shared->rendezvous(rank, ranks), {}};
                      at.rendezvous.job = job;
                      return wrap::meet(at, by_nccl);
@@ -88,18 +94,23 @@ void finish(const char* name, wrap::Beside& comm) {
 
 namespace wrap {
 
+ncclResult_t ncclSetEncryption(const ncclEncryptionConfig_t* config) noexcept {
+  return answer("ncclSetEncryption", [&]() -> Result<ncclResult_t> {
+    const ncclResult_t result = call_real<&Table::ncclSetEncryption>(config);
+    if (result == ncclSuccess && config != nullptr) encrypts = config->mode != NCCL_ENCRYPTION_MODE_NONE;
+    return result;
+  });
+}
+
 // Releases 2.13 to 2.22 leave those bytes as they were that they don't use.
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) noexcept {
   return answer("ncclGetUniqueId", [&]() -> Result<ncclResult_t> {
     if (id != nullptr) std::memset(id, 0, sizeof *id);
     const ncclResult_t result = call_real<&Table::ncclGetUniqueId>(id);
-    if (result != ncclSuccess || id == nullptr) return result;
-    int version = 0;
+    if (result != ncclSuccess || id == nullptr || encrypts) return result;
     const char* given = std::getenv("NCCL_COMM_ID");
     if (given != nullptr && *given != '\0') {
       log::warn("NCCL_COMM_ID leaves no room for gyre to say where its ranks meet: NCCL runs all calls");
-    } else if (call_real<&Table::ncclGetVersion>(&version) != ncclSuccess || version >= first_unknown_nccl) {
-      log::warn("gyre does not know what NCCL {} has in its unique ids: NCCL runs all calls", version);
     } else if (const Status added = add_meeting(*id); !added) {
       log::warn("{}: NCCL runs all calls", added.error().what);
     }

@@ -26,6 +26,7 @@ void wrap_making(Table& table) {
 void wrap_all(Table& table) {
   table = passed_table;
   wrap_making(table);
+  GYRE_WRAP(ncclSetEncryption);
   GYRE_WRAP(ncclGetUniqueId);
   GYRE_WRAP(ncclCommInitAll);
   GYRE_WRAP(ncclCommSplit);
@@ -48,6 +49,14 @@ void wrap_all(Table& table) {
   GYRE_WRAP(ncclAlltoAll);
   GYRE_WRAP(ncclGather);
   GYRE_WRAP(ncclScatter);
+  GYRE_WRAP(ncclAllReduceConfig);
+  GYRE_WRAP(ncclReduceScatterConfig);
+  GYRE_WRAP(ncclReduceConfig);
+  GYRE_WRAP(ncclBroadcastConfig);
+  GYRE_WRAP(ncclAllGatherConfig);
+  GYRE_WRAP(ncclAlltoAllConfig);
+  GYRE_WRAP(ncclGatherConfig);
+  GYRE_WRAP(ncclScatterConfig);
   GYRE_WRAP(ncclSend);
   GYRE_WRAP(ncclRecv);
   GYRE_WRAP(ncclPutSignal);

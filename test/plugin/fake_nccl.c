@@ -4,7 +4,8 @@
  *
  * What does not block it does in a thread, and may be asked by one thread at a time how far it is.
  *
- * TEST_FAKE_FAILS=1: the rank 1 of a communicator can't be made.
+ * TEST_FAKE_FAILS=1: the rank 1 of a communicator can't be made. TEST_FAKE_VERSION: of another release. TEST_FAKE_ID=full: its unique ids
+ * leave no room.
  * TEST_FAKE_DIES=1: that of one that does not block dies when it is made. */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -191,7 +192,8 @@ static ncclResult_t birth(ncclComm_t* at, Comm* comm) {
 }
 
 FAKE ncclResult_t ncclGetVersion(int* version) {
-  *version = 21903;
+  const char* other = getenv("TEST_FAKE_VERSION");
+  *version = other == NULL ? 21903 : atoi(other);
   SAY("ncclGetVersion");
   return ncclSuccess;
 }
@@ -203,6 +205,7 @@ FAKE int ncclOfTomorrow(int day) { return day + 1; }
 FAKE ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   FakeId made_id = {id_magic, 0};
   if (getrandom(&made_id.number, sizeof made_id.number, 0) < 0) return ncclSystemError;
+  if (getenv("TEST_FAKE_ID") != NULL) memset(id, 'x', sizeof *id);
   memcpy(id, &made_id, sizeof made_id);
   SAY("ncclGetUniqueId");
   return ncclSuccess;
@@ -396,5 +399,33 @@ FAKE ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDa
 FAKE ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t handle) {
   of(handle)->ended_sums |= 1 << (op - ncclNumOps);
   SAY("ncclRedOpDestroy %d", (int)op);
+  return ncclSuccess;
+}
+
+/* Collectives with a configuration say all that they are given; a sum is done, too. */
+#define SAY_CONFIGURED(name, op, root)                                                                                                 \
+  SAY(#name " %p %p %zu %d %d %d %d %d %d", input, output, count, (int)type, (int)(op), (int)(root), of(handle)->rank, stream == NULL, \
+      config->maxCTAs)
+FAKE ncclResult_t ncclAllReduceConfig(const void* input, void* output, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t handle,
+                                      cudaStream_t stream, const ncclCollConfig_t* config) {
+  SAY_CONFIGURED(ncclAllReduceConfig, op, -1);
+  return call((Call){REDUCE, of(handle), input, output, count, (int)type, (int)op, 0, stream});
+}
+#define DATA const void *input, void *output, size_t count, ncclDataType_t type
+#define PLACE ncclComm_t handle, cudaStream_t stream, const ncclCollConfig_t *config
+#define CONFIGURED(name, parameters, op, root) \
+  FAKE ncclResult_t name parameters {          \
+    SAY_CONFIGURED(name, op, root);            \
+    return ncclSuccess;                        \
+  }
+CONFIGURED(ncclBroadcastConfig, (DATA, int root, PLACE), -1, root)
+CONFIGURED(ncclReduceConfig, (DATA, ncclRedOp_t op, int root, PLACE), op, root)
+CONFIGURED(ncclAllGatherConfig, (DATA, PLACE), -1, -1)
+CONFIGURED(ncclReduceScatterConfig, (DATA, ncclRedOp_t op, PLACE), op, -1)
+CONFIGURED(ncclAlltoAllConfig, (DATA, PLACE), -1, -1)
+CONFIGURED(ncclGatherConfig, (DATA, int root, PLACE), -1, root)
+CONFIGURED(ncclScatterConfig, (DATA, int root, PLACE), -1, root)
+FAKE ncclResult_t ncclSetEncryption(const ncclEncryptionConfig_t* config) {
+  SAY("ncclSetEncryption %d", config->mode);
   return ncclSuccess;
 }

@@ -10,6 +10,16 @@
 
 enum { ROOM = 8 * 1000 };
 
+static ncclCollConfig_t collective_config(void) {
+  const int open = NCCL_CONFIG_UNDEF_INT;
+  return (ncclCollConfig_t){sizeof(ncclCollConfig_t), NCCL_CONFIG_MAGIC, 23200, NULL, open, open, open, open, NULL, 1, open, 0, NULL};
+}
+
+/* How collectives are called: 0 as they are, 1 with no configuration, 2 with one that gyre passes over. */
+static int configured;
+static const ncclCollConfig_t* given;
+#define CALLED(name, ...) (configured == 0 ? name(__VA_ARGS__) : name##Config(__VA_ARGS__, given))
+
 static ncclConfig_t config(int blocking) {
   ncclConfig_t made;
   memset(&made, 0, sizeof made);
@@ -56,11 +66,11 @@ static void check_sum(ncclComm_t comm) {
 static void reductions(ncclComm_t comm, const float* in, float* out, size_t count) {
   const int root = ranks - 1;
   const float total = (float)(ranks * (ranks + 1) / 2);
-  MUST(ncclReduce(in, out, count, ncclFloat32, ncclSum, root, comm, NULL));
+  MUST(CALLED(ncclReduce, in, out, count, ncclFloat32, ncclSum, root, comm, NULL));
   for (size_t i = 0; i < count && rank == root; ++i) EXPECT(out[i] == total * element(0, i), "reduce, %zu: %g", i, (double)out[i]);
-  MUST(ncclAllReduce(in, out, count, ncclFloat32, ncclMin, comm, NULL));
+  MUST(CALLED(ncclAllReduce, in, out, count, ncclFloat32, ncclMin, comm, NULL));
   for (size_t i = 0; i < count; ++i) EXPECT(out[i] == element(0, i), "minimum, %zu: %g", i, (double)out[i]);
-  MUST(ncclReduceScatter(in, out, count / (size_t)ranks, ncclFloat32, ncclMax, comm, NULL));
+  MUST(CALLED(ncclReduceScatter, in, out, count / (size_t)ranks, ncclFloat32, ncclMax, comm, NULL));
   for (size_t i = 0; i < count / (size_t)ranks; ++i)
     EXPECT(out[i] == element(ranks - 1, (size_t)rank * (count / (size_t)ranks) + i), "reduce-scatter, %zu: %g", i, (double)out[i]);
 }
@@ -68,17 +78,17 @@ static void reductions(ncclComm_t comm, const float* in, float* out, size_t coun
 static void moves(ncclComm_t comm, const float* in, float* out, size_t count) {
   const int root = ranks - 1;
   const size_t block = count / (size_t)ranks, all = block * (size_t)ranks;
-  MUST(ncclAlltoAll(in, out, block, ncclFloat32, comm, NULL));
+  MUST(CALLED(ncclAlltoAll, in, out, block, ncclFloat32, comm, NULL));
   for (size_t i = 0; i < all; ++i)
     EXPECT(out[i] == element((int)(i / block), (size_t)rank * block + i % block), "all-to-all, %zu: %g", i, (double)out[i]);
-  MUST(ncclGather(in, out, block, ncclFloat32, root, comm, NULL));
+  MUST(CALLED(ncclGather, in, out, block, ncclFloat32, root, comm, NULL));
   for (size_t i = 0; i < all && rank == root; ++i)
     EXPECT(out[i] == element((int)(i / block), i % block), "gather, %zu: %g", i, (double)out[i]);
-  MUST(ncclScatter(in, out, block, ncclFloat32, root, comm, NULL));
+  MUST(CALLED(ncclScatter, in, out, block, ncclFloat32, root, comm, NULL));
   for (size_t i = 0; i < block; ++i) EXPECT(out[i] == element(root, (size_t)rank * block + i), "scatter, %zu: %g", i, (double)out[i]);
-  MUST(ncclAllGather(in, out, block, ncclFloat32, comm, NULL));
+  MUST(CALLED(ncclAllGather, in, out, block, ncclFloat32, comm, NULL));
   for (size_t i = 0; i < all; ++i) EXPECT(out[i] == element((int)(i / block), i % block), "all-gather, %zu: %g", i, (double)out[i]);
-  MUST(ncclBroadcast(in, out, count, ncclFloat32, root, comm, NULL));
+  MUST(CALLED(ncclBroadcast, in, out, count, ncclFloat32, root, comm, NULL));
   for (size_t i = 0; i < count; ++i) EXPECT(out[i] == element(root, i), "broadcast, %zu: %g", i, (double)out[i]);
   memcpy(out, in, count * sizeof *out);
   MUST(ncclBcast(out, count, ncclFloat32, 0, comm, NULL));
@@ -158,9 +168,15 @@ static void on_its_memory(ncclComm_t comm) {
   EXPECT(window == NULL, "a window, of which gyre has none: %p", (void*)window);
   fill(in, ROOM);
   const size_t counts[] = {ROOM, 1000, (size_t)ranks};
+  ncclCollConfig_t wide = collective_config();
+  wide.minCTAs = 1, wide.maxCTAs = 64, wide.cgaClusterSize = 4, wide.CTAPolicy = 1, wide.userProfilerTag = 7;
+  wide.algSelection = "ring", wide.forceAlgSelection = 0;
   for (size_t i = 0; i < sizeof counts / sizeof *counts; ++i) {
-    reductions(comm, in, out, counts[i]);
-    moves(comm, in, out, counts[i]);
+    for (configured = 0; configured < 3; ++configured) {
+      given = configured == 2 ? &wide : NULL;
+      reductions(comm, in, out, counts[i]);
+      moves(comm, in, out, counts[i]);
+    }
     pass_on(comm, in, out, counts[i]);
   }
   MUST(ncclCommWindowDeregister(comm, window));
@@ -205,6 +221,61 @@ static void refused(void) {
     EXPECT(result == ncclInvalidUsage, "%s: %d", name, (int)result);
     EXPECT(strncmp(ncclGetLastError(NULL), name, strlen(name)) == 0, "nothing of %s", name);
   }
+}
+
+static ncclResult_t sum_by(ncclComm_t comm, const ncclCollConfig_t* by) {
+  float value = 1;
+  return ncclAllReduceConfig(&value, &value, 1, ncclFloat32, ncclSum, comm, NULL, by);
+}
+
+/* A configuration that is none, or asks for what gyre does not do, is an error of the call, and of its group. */
+static void wrongly_configured(void) {
+  ncclComm_t comm = NULL;
+  MUST(ncclCommInitRank(&comm, ranks, share_id(), rank));
+  const struct {
+    ncclResult_t result;
+    const char* words;
+  } expected[] = {{ncclInvalidArgument, "config.size is 8"},
+                  {ncclInvalidArgument, "config.magic is 0"},
+                  {ncclInvalidArgument, "config.minCTAs is 3, more than"},
+                  {ncclInvalidArgument, "config.forceAlgSelection is 2"},
+                  {ncclInvalidUsage, "config.algSelection is nvls"},
+                  {ncclInvalidUsage, "launchCompletionEvent"}};
+  enum { MANY = sizeof expected / sizeof *expected };
+  ncclCollConfig_t wrong[MANY];
+  for (int i = 0; i < MANY; ++i) wrong[i] = collective_config();
+  wrong[0].size = 8;
+  wrong[1].magic = 0;
+  wrong[2].minCTAs = 3, wrong[2].maxCTAs = 2;
+  wrong[3].forceAlgSelection = 2;
+  wrong[4].algSelection = "nvls";
+  wrong[5].launchCompletionEvent = (cudaEvent_t)&comm;
+  for (int i = 0; i < MANY; ++i) {
+    const ncclResult_t result = sum_by(comm, &wrong[i]);
+    EXPECT(result == expected[i].result, "%d: %d", i, (int)result);
+    EXPECT(strstr(ncclGetLastError(comm), expected[i].words) != NULL, "nothing of '%s'", expected[i].words);
+  }
+  wrong[5].size = 64; /* as of 2.31, which has no such field */
+  MUST(sum_by(comm, &wrong[5]));
+  float value = 1;
+  MUST(ncclGroupStart());
+  MUST(ncclAllReduce(&value, &value, 1, ncclFloat32, ncclSum, comm, NULL));
+  EXPECT(sum_by(comm, &wrong[4]) == ncclInvalidUsage, "an algorithm of NCCL's");
+  EXPECT(ncclGroupEnd() == ncclInvalidUsage && value == 1, "the group is run: %g", (double)value);
+  check_sum(comm);
+  MUST(ncclCommDestroy(comm));
+}
+
+static void encryption(void) {
+  ncclEncryptionConfig_t open = {sizeof open, NCCL_CONFIG_MAGIC, 23200, NCCL_ENCRYPTION_MODE_NONE, NULL};
+  MUST(ncclSetEncryption(&open));
+  open.mode = NCCL_ENCRYPTION_MODE_PSK;
+  EXPECT(ncclSetEncryption(&open) == ncclInvalidUsage, "encrypted");
+  open.mode = 2;
+  EXPECT(ncclSetEncryption(&open) == ncclInvalidArgument, "another mode");
+  open.magic = 0;
+  EXPECT(ncclSetEncryption(&open) == ncclInvalidArgument, "no configuration");
+  EXPECT(ncclSetEncryption(NULL) == ncclInvalidArgument, "NULL");
 }
 
 #define EXPECT_TWIN(result, name, parameters, arguments)            \
@@ -277,7 +348,13 @@ static void as_pytorch(void) {
 }
 
 int main(int count, char** words) {
-  const Story stories[] = {{"everything", everything},     {"refused", refused},       {"twins", twins},
-                           {"non_blocking", non_blocking}, {"as_pytorch", as_pytorch}, {"aborted_on_the_way", aborted_on_the_way}};
+  const Story stories[] = {{"everything", everything},
+                           {"refused", refused},
+                           {"twins", twins},
+                           {"non_blocking", non_blocking},
+                           {"as_pytorch", as_pytorch},
+                           {"aborted_on_the_way", aborted_on_the_way},
+                           {"wrongly_configured", wrongly_configured},
+                           {"encryption", encryption}};
   return tell(count, words, stories, sizeof stories / sizeof *stories);
 }

@@ -18,7 +18,9 @@ NEW_NAMES = {"2.10": "ncclBfloat16 ncclAvg", "2.11": "ncclMaxRedOp ncclScalarDev
              "2.27": "commName collnetEnable CTAPolicy shrinkShare nvlsCTAs", "2.28": "nChannelsPerNetPeer nvlinkCentricSched",
              "2.29": "graphUsageMode numRmaCtx ncclWaitSignalDesc_t",
              "2.29.7": "ncclCommMemStat_t ncclStatGpuMemSuspend ncclStatGpuMemSuspended ncclStatGpuMemPersist ncclStatGpuMemTotal",
-             "2.30": "ncclTimeout maxP2pPeers", "2.30.4": "ncclParamHandle_t", "2.30.5": "graphStreamOrdering"}
+             "2.30": "ncclTimeout maxP2pPeers", "2.30.4": "ncclParamHandle_t", "2.30.5": "graphStreamOrdering",
+             "2.31": "launchOrderImplicit numRmaSig rmaEagerInit hostCftMode ncclCollConfig_t",
+             "2.32": "nvlsHostMode launchCompletionEvent ncclEncryptionConfig_t"}
 # As a header might have it that is not like ours.
 CHANGES = {"int splitShare;": ("char* splitShare;", "trafficClass lies elsewhere"), "ncclTimeout = 8": ("ncclTimeout = 9", "ncclTimeout has another value"),
            "int color, int key": ("int color, size_t key", "ncclCommSplit takes other parameters"),

@@ -61,6 +61,7 @@ constexpr bool same() {
 #define GYRE_VALUE(name) static_assert(static_cast<int>(ours::name) == static_cast<int>(::name), #name " has another value")
 #define GYRE_PLACE(type, name) static_assert(offsetof(ours::type, name) == offsetof(::type, name), #name " lies elsewhere")
 #define GYRE_FIELD(name) GYRE_PLACE(ncclConfig_t, name)
+#define GYRE_COLLECTIVE_FIELD(name) GYRE_PLACE(ncclCollConfig_t, name)
 #define GYRE_FUNCTION(name) static_assert(same<ours::name##_type, decltype(::name)>(), #name " takes other parameters")
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
@@ -246,6 +247,41 @@ GYRE_FUNCTION(ncclParamDumpAll);
 
 #if GYRE_SINCE(30, 5)
 GYRE_FIELD(graphStreamOrdering);
+#endif
+
+#if GYRE_SINCE(31, 0)
+GYRE_COLLECTIVE_FIELD(magic);
+GYRE_COLLECTIVE_FIELD(version);
+GYRE_COLLECTIVE_FIELD(ext);
+GYRE_COLLECTIVE_FIELD(minCTAs);
+GYRE_COLLECTIVE_FIELD(maxCTAs);
+GYRE_COLLECTIVE_FIELD(nvlsCTAs);
+GYRE_COLLECTIVE_FIELD(cgaClusterSize);
+GYRE_COLLECTIVE_FIELD(algSelection);
+GYRE_COLLECTIVE_FIELD(forceAlgSelection);
+GYRE_COLLECTIVE_FIELD(CTAPolicy);
+GYRE_COLLECTIVE_FIELD(userProfilerTag);
+GYRE_FIELD(launchOrderImplicit);
+GYRE_FIELD(numRmaSig);
+GYRE_FIELD(rmaEagerInit);
+GYRE_FIELD(hostCftMode);
+GYRE_FUNCTION(ncclAllReduceConfig);
+GYRE_FUNCTION(ncclBroadcastConfig);
+GYRE_FUNCTION(ncclReduceConfig);
+GYRE_FUNCTION(ncclAllGatherConfig);
+GYRE_FUNCTION(ncclReduceScatterConfig);
+GYRE_FUNCTION(ncclAlltoAllConfig);
+GYRE_FUNCTION(ncclGatherConfig);
+GYRE_FUNCTION(ncclScatterConfig);
+#endif
+
+#if GYRE_SINCE(32, 0)
+static_assert(sizeof(ours::ncclEncryptionConfig_t) == sizeof(::ncclEncryptionConfig_t));
+GYRE_PLACE(ncclEncryptionConfig_t, mode);
+GYRE_PLACE(ncclEncryptionConfig_t, psk);
+GYRE_COLLECTIVE_FIELD(launchCompletionEvent);
+GYRE_FIELD(nvlsHostMode);
+GYRE_FUNCTION(ncclSetEncryption);
 #endif
 
 #if GYRE_HAS_RESET

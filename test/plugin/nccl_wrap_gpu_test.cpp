@@ -18,6 +18,11 @@ ncclResult_t sum(float* data, size_t count, ncclComm_t comm, cudaStream_t stream
   return ncclAllReduce(data, data, count, ncclFloat32, ncclSum, comm, stream);
 }
 
+/// With a configuration of its own, or none.
+ncclResult_t sum_by(const ncclCollConfig_t* config, float* data, ncclComm_t comm, cudaStream_t stream) {
+  return ncclAllReduceConfig(data, data, large, ncclFloat32, ncclSum, comm, stream, config);
+}
+
 }  // namespace
 
 TEST_CASE("wrap on a GPU: calls go to gyre or NCCL by the rules, and wait for nobody") {
@@ -77,6 +82,36 @@ TEST_CASE("wrap on a GPU: a communicator's calls keep their order across streams
           }
           return data.data()[0] == 162 && data.data()[large - 1] == 18 ? "" : "a wrong sum: " + std::to_string(data.data()[0]);
         }) == "");
+}
+
+TEST_CASE("wrap on a GPU: a collective with a configuration of its own is NCCL's, in the order of both engines, and so is its group") {
+  const BesideFake beside;
+  const test::KeptLog log;
+  CHECK(run_nccl(3, [](ncclComm_t comm, int rank) -> std::string {
+          const ncclCollConfig_t config{sizeof config, NCCL_CONFIG_MAGIC, 23200, nullptr, 1, 2, 1, 1, nullptr, 1, 0, 0, nullptr};
+          GpuFloats data(large, 0), other(large, 1);
+          HostCudaStream first, second, third;
+          std::promise<void> gate;
+          first.add([&, opened = gate.get_future().share()] {
+            opened.wait();
+            std::fill_n(data.data(), large, static_cast<float>(rank + 1));
+          });
+          NCCL_OK(sum(data.data(), large, comm, first));        // gyre: 6
+          NCCL_OK(sum_by(&config, data.data(), comm, second));  // NCCL: 18
+          NCCL_OK(sum_by(nullptr, data.data(), comm, third));   // gyre: 54
+          if (const auto calls = newly_to_nccl(); calls != "AllReduceConfig ") return "to NCCL: " + calls;
+          NCCL_OK(ncclGroupStart());
+          NCCL_OK(sum(other.data(), large, comm, first));
+          NCCL_OK(sum_by(&config, data.data(), comm, second));  // NCCL: 162
+          NCCL_OK(ncclGroupEnd());
+          if (const auto calls = newly_to_nccl(); calls != "GroupStart AllReduce AllReduceConfig GroupEnd ") return "a group: " + calls;
+          gate.set_value();
+          for (HostCudaStream* stream : {&first, &second, &third}) {
+            if (!stream->done()) return "a stream does not end";
+          }
+          return data.all(162) && other.all(3) ? "" : "a wrong sum: " + std::to_string(data.data()[0]);
+        }) == "");
+  CHECK(log.count("all_reduce of about 12000 bytes by NCCL: it has a configuration of its own") == 3);
 }
 
 TEST_CASE("wrap on a GPU: of a group one communicator's collectives go to one engine") {

@@ -123,6 +123,69 @@ static void plain(void) {
   MUST(ncclCommDestroy(comm));
 }
 
+static ncclCollConfig_t collective_config(int most) {
+  const int open = NCCL_CONFIG_UNDEF_INT;
+  return (ncclCollConfig_t){sizeof(ncclCollConfig_t), NCCL_CONFIG_MAGIC, 23200, NULL, open, most, open, open, NULL, 1, open, 0, NULL};
+}
+
+/* Collectives without a configuration of their own, as these are; the sum is checked. */
+static void unconfigured(ncclComm_t comm, const float* in, float* out) {
+  const size_t count = LARGE / 10;
+  MUST(ncclAllReduceConfig(in, out, count, ncclFloat32, ncclSum, comm, NULL, NULL));
+  check_sum(out, count, 1);
+  MUST(ncclBroadcastConfig(in, out, count, ncclFloat32, 1, comm, NULL, NULL));
+  MUST(ncclReduceConfig(in, out, count, ncclFloat32, ncclSum, 1, comm, NULL, NULL));
+  MUST(ncclAllGatherConfig(in, out, count, ncclFloat32, comm, NULL, NULL));
+  MUST(ncclReduceScatterConfig(in, out, count, ncclFloat32, ncclSum, comm, NULL, NULL));
+  MUST(ncclAlltoAllConfig(in, out, count, ncclFloat32, comm, NULL, NULL));
+  MUST(ncclGatherConfig(in, out, count, ncclFloat32, 1, comm, NULL, NULL));
+  MUST(ncclScatterConfig(in, out, count, ncclFloat32, 1, comm, NULL, NULL));
+}
+
+/* Says what NCCL is to be asked, and calls it. */
+#define EXPECTED(name, op, root, ...)                                                                                                     \
+  printf("expected: " #name " %p %p %zu %d %d %d %d 1 %d\n", (const void*)in, (void*)out, count, (int)ncclFloat32, op, root, rank, most); \
+  fflush(stdout);                                                                                                                         \
+  MUST(name(in, out, count, ncclFloat32, __VA_ARGS__, NULL, &config))
+static void all_configured(ncclComm_t comm, const float* in, float* out) {
+  int most = 7;
+  size_t count = LARGE;
+  ncclCollConfig_t config = collective_config(most);
+  EXPECTED(ncclAllReduceConfig, ncclSum, -1, ncclSum, comm);
+  check_sum(out, count, 1);
+  config.maxCTAs = most = 10, count = 20;
+  EXPECTED(ncclBroadcastConfig, -1, 1, 1, comm);
+  config.maxCTAs = most = 11, count = 21;
+  EXPECTED(ncclReduceConfig, ncclMax, 1, ncclMax, 1, comm);
+  config.maxCTAs = most = 12, count = 22;
+  EXPECTED(ncclAllGatherConfig, -1, -1, comm);
+  config.maxCTAs = most = 13, count = 23;
+  EXPECTED(ncclReduceScatterConfig, ncclMax, -1, ncclMax, comm);
+  config.maxCTAs = most = 14, count = 24;
+  EXPECTED(ncclAlltoAllConfig, -1, -1, comm);
+  config.maxCTAs = most = 15, count = 25;
+  EXPECTED(ncclGatherConfig, -1, 1, 1, comm);
+  config.maxCTAs = most = 16, count = 26;
+  EXPECTED(ncclScatterConfig, -1, 1, 1, comm);
+}
+
+static void configured(void) {
+  ncclComm_t comm = join();
+  float in[LARGE * 2], out[LARGE * 2];
+  fill(in, LARGE * 2);
+  step("without a configuration"), unconfigured(comm, in, out);
+  step("configured"), all_configured(comm, in, out);
+  step("large"), sum(comm, LARGE);
+  step("end");
+  MUST(ncclCommDestroy(comm));
+}
+
+static void encrypted(void) {
+  const ncclEncryptionConfig_t by_key = {sizeof by_key, NCCL_CONFIG_MAGIC, 23200, NCCL_ENCRYPTION_MODE_PSK, "a key that is long enough"};
+  MUST(ncclSetEncryption(&by_key));
+  plain();
+}
+
 static ncclResult_t settled(ncclComm_t comm) {
   ncclResult_t state = ncclInProgress;
   for (const double end = seconds() + 30; state == ncclInProgress && seconds() < end; usleep(1000))
@@ -306,6 +369,8 @@ int main(int count, char** words) {
                            {"aborted", aborted},
                            {"killed", killed},
                            {"fails", fails},
-                           {"fails_in_a_group", fails_in_a_group}};
+                           {"fails_in_a_group", fails_in_a_group},
+                           {"configured", configured},
+                           {"encrypted", encrypted}};
   return tell(count, words, stories, sizeof stories / sizeof *stories);
 }

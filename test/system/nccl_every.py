@@ -39,6 +39,11 @@ def what_gyre_does_not_do_says_so():
     run("refused", 1)
 
 
+def a_configuration_that_gyre_can_not_follow_is_an_error():
+    run("wrongly_configured", 2)
+    run("encryption", 1)
+
+
 def every_function_has_its_twin():
     run("twins", 1)
 
@@ -57,5 +62,6 @@ def pytorchs_calls_in_their_order():
         run("as_pytorch", ranks)
 
 
-subjects([the_program_calls_every_function, every_function_does_what_it_says, what_gyre_does_not_do_says_so, every_function_has_its_twin,
+subjects([the_program_calls_every_function, every_function_does_what_it_says, what_gyre_does_not_do_says_so,
+          a_configuration_that_gyre_can_not_follow_is_an_error, every_function_has_its_twin,
           communicators_need_not_block, a_making_that_waits_in_vain_is_aborted, pytorchs_calls_in_their_order])

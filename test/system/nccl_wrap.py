@@ -110,6 +110,30 @@ def a_process_with_two_copies_of_nccl_leaves_all_to_nccl():
         check("libnccl.so.2 and" in process.err and "libnccl-second.so" in process.err, f"the copies are not named: {process.err}")
 
 
+def collectives_with_a_configuration_are_nccls():
+    takes = {"GYRE_COLLECTIVES": "all_reduce,broadcast,reduce,all_gather,reduce_scatter,alltoall,gather,scatter"}
+    for rank, process in enumerate(all_right(run("configured", takes, takes, takes, GYRE_LOG="info"))):
+        expected = [line[10:] for line in process.out.splitlines() if line.startswith("expected: ")]
+        check(len(expected) == 8 and steps(process)["configured"] == expected, f"rank {rank}: {process.out} {process.err}")
+        for step in ("without a configuration", "large"):
+            check(calls_by_nccl(process, step) == [], f"rank {rank}, {step}: {process.out} {process.err}")
+        check(process.err.count("by NCCL: it has a configuration of its own") == 8, f"rank {rank}: {process.err}")
+
+
+def releases_that_nobody_knows_are_taken_for_what_they_are():
+    later = {"TEST_FAKE_VERSION": "29900"}
+    for process in all_right(run("plain", later, later)):
+        check(calls_by_nccl(process, "large") == [], f"{process.out} {process.err}")
+    full = {**later, "TEST_FAKE_ID": "full"}
+    nccl_alone("", full, full)
+    process, _ = run("plain", full, full)
+    check("uses the bytes of its unique id" in process.err, process.err)
+
+
+def an_nccl_that_encrypts_runs_all_calls():
+    nccl_alone("NCCL is to encrypt its connections", {}, {}, by="encrypted")
+
+
 def what_leaves_gyre_no_way_leaves_all_to_nccl():
     nccl_alone("NCCL_COMM_ID leaves no room", {}, NCCL_COMM_ID="127.0.0.1:4711")
 
@@ -228,6 +252,7 @@ subjects([gyre_takes_what_it_may_and_nccl_the_rest, gyre_takes_calls_where_it_ha
           where_the_maker_of_the_id_has_no_gyre_nobody_waits, ranks_that_differ_leave_all_to_nccl,
           a_process_with_two_copies_of_nccl_leaves_all_to_nccl, what_leaves_gyre_no_way_leaves_all_to_nccl,
           what_does_not_block_is_gyres_too, what_does_not_block_is_nccls_where_ranks_differ, a_rank_that_dies_before_it_has_voted_keeps_nobody, processes_fork_and_end_while_ranks_vote,
+          collectives_with_a_configuration_are_nccls, releases_that_nobody_knows_are_taken_for_what_they_are, an_nccl_that_encrypts_runs_all_calls,
           an_init_that_nccl_refuses_stays_refused, communicators_of_some_ranks_are_gyres_too,
           where_a_profile_gives_it_calls_gyre_takes_them,
           an_empty_list_of_collectives_leaves_all_to_nccl_whatever_the_profile, ranks_of_other_profiles_leave_all_to_nccl, a_file_that_gives_gyre_nothing_is_no_failure,

@@ -1,7 +1,7 @@
 /* NCCL's own interface, as programs call it: types, constants and every host function of releases 2.3 to 2.32, as one table. Our own
  * declarations, with NCCL's names and values, so that no NCCL is needed to build what stands in for it; nccl_layout.h pins sizes and
- * offsets. Not here: the functions of NCCL's device interface (ncclTeam…, ncclDevComm…, …CreateRequirement, …Slots), which belong to its
- * kernels. Plain C; it must not know gyre. */
+ * offsets. Of NCCL's interface for kernels only the host functions: what these pass is only known to them. Plain C; it must not know gyre.
+ */
 #pragma once
 #include <limits.h>
 
@@ -12,7 +12,25 @@ typedef struct ncclWindow_vidmem* ncclWindow_t;
 typedef struct CUstream_st* cudaStream_t;
 typedef struct CUevent_st* cudaEvent_t;
 typedef struct ncclParamHandle* ncclParamHandle_t;         /* 2.30 */
-typedef struct ncclCommProperties_v1 ncclCommProperties_t; /* 2.29, of the device interface */
+typedef struct ncclCommProperties_v1 ncclCommProperties_t; /* 2.29, of the interface for kernels, as the next ones */
+typedef struct ncclDevComm ncclDevComm_t;
+typedef struct ncclDevCommRequirements ncclDevCommRequirements_t;
+typedef struct ncclDevResourceRequirements ncclDevResourceRequirements_t;
+typedef struct ncclLsaBarrierHandle ncclLsaBarrierHandle_t;
+typedef struct ncclGinBarrierHandle ncclGinBarrierHandle_t;
+typedef struct ncclLLA2AHandle ncclLLA2AHandle_t;
+typedef struct ncclGinOutboxHandle ncclGinOutboxHandle_t;
+typedef struct ncclGinInboxA2AHandle ncclGinInboxA2AHandle_t;
+typedef struct {
+  int nRanks;
+  int rank; /* the caller's */
+  int stride;
+} ncclTeam_t;
+typedef struct {
+  void* mcBasePtr;
+} ncclMultimemHandle_t;
+typedef uint32_t ncclCftLeId;
+typedef int ncclCftTeamMode_t; /* an enumeration */
 typedef struct {
   char internal[128];
 } ncclUniqueId;
@@ -133,7 +151,8 @@ typedef struct {
   NCCL_COLLECTIVE_FUNCTIONS(F) \
   NCCL_MEMORY_FUNCTIONS(F)     \
   NCCL_NEW_FUNCTIONS(F)        \
-  NCCL_CONFIGURED_FUNCTIONS(F)
+  NCCL_CONFIGURED_FUNCTIONS(F) \
+  NCCL_DEVICE_FUNCTIONS(F)
 
 #define NCCL_COMM_FUNCTIONS(F)                                                                                                   \
   F(ncclResult_t, ncclGetVersion, (int* version_code), (version_code))                                                           \
@@ -277,6 +296,47 @@ typedef struct {
      const ncclCollConfig_t* config),                                                                                                    \
     (input, output, count, type, root, comm, stream, config))                                                                            \
   F(ncclResult_t, ncclSetEncryption, (const ncclEncryptionConfig_t* config), (config))
+
+/* Of NCCL's interface for kernels, from 2.28 on, which nccl_device.h declares. */
+#define NCCL_DEVICE_FUNCTIONS(F)                                                                                                           \
+  F(ncclResult_t, ncclDevCommCreate, (ncclComm_t comm, const ncclDevCommRequirements_t* requirements, ncclDevComm_t* made),                \
+    (comm, requirements, made))                                                                                                            \
+  F(ncclResult_t, ncclDevCommDestroy, (ncclComm_t comm, const ncclDevComm_t* made), (comm, made))                                          \
+  F(ncclTeam_t, ncclTeamWorld, (ncclComm_t comm), (comm))                                                                                  \
+  F(ncclTeam_t, ncclTeamLsa, (ncclComm_t comm), (comm))                                                                                    \
+  F(ncclTeam_t, ncclTeamRail, (ncclComm_t comm), (comm))                                                                                   \
+  F(int, ncclTeamRankToWorld, (ncclComm_t comm, ncclTeam_t team, int rank), (comm, team, rank))                                            \
+  F(int, ncclTeamRankToLsa, (ncclComm_t comm, ncclTeam_t team, int rank), (comm, team, rank))                                              \
+  F(ncclResult_t, ncclLsaBarrierCreateRequirement,                                                                                         \
+    (ncclTeam_t team, int barriers, ncclLsaBarrierHandle_t* handle, ncclDevResourceRequirements_t* requirements),                          \
+    (team, barriers, handle, requirements))                                                                                                \
+  F(int, ncclLLA2ACalcSlots, (int elements, int element_size), (elements, element_size))                                                   \
+  F(ncclResult_t, ncclLLA2ACreateRequirement,                                                                                              \
+    (int blocks, int slots, ncclLLA2AHandle_t* handle, ncclDevResourceRequirements_t* requirements),                                       \
+    (blocks, slots, handle, requirements))                                                                                                 \
+  F(ncclResult_t, ncclGinBarrierCreateRequirement,                                                                                         \
+    (ncclComm_t comm, ncclTeam_t team, int barriers, ncclGinBarrierHandle_t* handle, ncclDevResourceRequirements_t* requirements),         \
+    (comm, team, barriers, handle, requirements))                                                                                          \
+  F(ncclResult_t, ncclGetLsaMultimemDevicePointer, (ncclWindow_t window, size_t offset, void** memory), (window, offset, memory))          \
+  F(ncclResult_t, ncclGetMultimemDevicePointer, (ncclWindow_t window, size_t offset, ncclMultimemHandle_t handle, void** memory),          \
+    (window, offset, handle, memory))                                                                                                      \
+  F(ncclResult_t, ncclGetLsaDevicePointer, (ncclWindow_t window, size_t offset, int rank, void** memory), (window, offset, rank, memory))  \
+  F(ncclResult_t, ncclGetPeerDevicePointer, (ncclWindow_t window, size_t offset, int peer, void** memory), (window, offset, peer, memory)) \
+  F(ncclResult_t, ncclGinOutboxCreateRequirement,                                                                                          \
+    (int blocks, int size_log2, ncclGinOutboxHandle_t* handle, ncclDevResourceRequirements_t* requirements),                               \
+    (blocks, size_log2, handle, requirements))                                                                                             \
+  F(ncclResult_t, ncclGinInboxA2ACreateRequirement,                                                                                        \
+    (ncclTeam_t peers, int blocks, int size_log2, ncclGinInboxA2AHandle_t* handle, ncclDevResourceRequirements_t* requirements),           \
+    (peers, blocks, size_log2, handle, requirements))                                                                                      \
+  F(ncclTeam_t, ncclTeamCft, (ncclComm_t comm, ncclCftTeamMode_t mode), (comm, mode))                                                      \
+  F(ncclTeam_t, ncclTeamCftMultimem, (ncclComm_t comm), (comm))                                                                            \
+  F(ncclResult_t, ncclGetMultimemDeviceLeInfo, (ncclWindow_t window, size_t offset, ncclCftLeId * id, size_t * id_offset),                 \
+    (window, offset, id, id_offset))                                                                                                       \
+  F(ncclResult_t, ncclGetCftDeviceLeInfo,                                                                                                  \
+    (ncclWindow_t window, size_t offset, int peer, ncclTeam_t team, ncclCftLeId* id, size_t* id_offset),                                   \
+    (window, offset, peer, team, id, id_offset))                                                                                           \
+  F(ncclResult_t, ncclGetPeerDeviceLeInfo, (ncclWindow_t window, size_t offset, int peer, ncclCftLeId* id, size_t* id_offset),             \
+    (window, offset, peer, id, id_offset))
 
 #ifndef NCCL_TYPES_ONLY
 #ifdef __cplusplus

@@ -24,3 +24,5 @@ static_assert(offsetof(ncclCollConfig_t, launchCompletionEvent) == 64 && sizeof(
 static_assert(offsetof(ncclEncryptionConfig_t, mode) == 16 && sizeof(ncclEncryptionConfig_t) == 32, "ncclEncryptionConfig_t of 2.32");
 static_assert(sizeof(ncclSimInfo_t) == 24 && offsetof(ncclSimInfo_t, estimatedTime) == 16, "ncclSimInfo_t");
 static_assert(sizeof(ncclWaitSignalDesc_t) == 16, "ncclWaitSignalDesc_t");
+static_assert(sizeof(ncclTeam_t) == 12 && sizeof(ncclMultimemHandle_t) == 8 && sizeof(ncclCftTeamMode_t) == 4,
+              "of the interface for kernels");

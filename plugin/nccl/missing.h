@@ -14,8 +14,12 @@ struct Missing<slot> {
   static inline const char* name = "";
   static R call(A...) {
     report(name, "the NCCL of this machine is too old to have it", __FILE__, __LINE__);
-    if constexpr (std::is_same_v<R, ncclResult_t>) return ncclInvalidUsage;
-    if constexpr (std::is_same_v<R, const char*>) return "";
+    if constexpr (std::is_same_v<R, ncclResult_t>)
+      return ncclInvalidUsage;
+    else if constexpr (std::is_same_v<R, const char*>)
+      return "";
+    else
+      return R();
   }
 };
 

@@ -429,3 +429,15 @@ FAKE ncclResult_t ncclSetEncryption(const ncclEncryptionConfig_t* config) {
   SAY("ncclSetEncryption %d", config->mode);
   return ncclSuccess;
 }
+
+/* Of the interface for kernels; there is no ncclTeamRail. */
+FAKE ncclTeam_t ncclTeamLsa(ncclComm_t handle) { return (ncclTeam_t){of(handle)->ranks + 10, of(handle)->rank + 20, 30}; }
+FAKE int ncclTeamRankToLsa(ncclComm_t handle, ncclTeam_t team, int rank) {
+  SAY("ncclTeamRankToLsa %d %d %d %d", team.nRanks, team.rank, team.stride, rank);
+  return of(handle)->rank + 40;
+}
+FAKE ncclResult_t ncclGetMultimemDevicePointer(ncclWindow_t window, size_t offset, ncclMultimemHandle_t handle, void** memory) {
+  SAY("ncclGetMultimemDevicePointer %d %zu", window == NULL, offset);
+  *memory = handle.mcBasePtr;
+  return ncclSuccess;
+}

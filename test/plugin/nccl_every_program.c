@@ -278,6 +278,54 @@ static void encryption(void) {
   EXPECT(ncclSetEncryption(NULL) == ncclInvalidArgument, "NULL");
 }
 
+static void expect_team(const char* name, ncclTeam_t team, int size, int own, int stride) {
+  EXPECT(team.nRanks == size && team.rank == own && team.stride == stride, "%s: %d, %d, %d", name, team.nRanks, team.rank, team.stride);
+}
+
+/* Of the interface for a program's own kernels: teams are known, and nothing else. */
+static void kernels(void) {
+  ncclComm_t comm = NULL;
+  MUST(ncclCommInitRank(&comm, ranks, share_id(), rank));
+  const ncclTeam_t world = ncclTeamWorld(comm), pairs = {2, rank % 2, 1}, others = {ranks / 2, rank / 2, 2};
+  expect_team("world", world, ranks, rank, 1);
+  expect_team("lsa", ncclTeamLsa(comm), 1, 0, 1);
+  expect_team("rail", ncclTeamRail(comm), ranks, rank, 1);
+  expect_team("cft", ncclTeamCft(comm, 0), 0, 0, 0);
+  expect_team("cft's multimem", ncclTeamCftMultimem(comm), 0, 0, 0);
+  EXPECT(ncclTeamRankToWorld(comm, world, 1) == 1, "%d", ncclTeamRankToWorld(comm, world, 1));
+  EXPECT(ncclTeamRankToWorld(comm, pairs, 0) == rank - rank % 2, "%d", ncclTeamRankToWorld(comm, pairs, 0));
+  EXPECT(ncclTeamRankToWorld(comm, others, 1) == 2 + rank % 2, "%d", ncclTeamRankToWorld(comm, others, 1));
+  EXPECT(ncclTeamRankToLsa(comm, world, rank) == 0, "%d", ncclTeamRankToLsa(comm, world, rank));
+  EXPECT(ncclTeamRankToLsa(comm, world, rank + 1) == 1, "%d", ncclTeamRankToLsa(comm, world, rank + 1));
+  EXPECT(ncclLLA2ACalcSlots(4, 16) == 0, "%d", ncclLLA2ACalcSlots(4, 16));
+  char room[4096] = {0};
+  void* memory = room;
+  const ncclMultimemHandle_t handle = {room};
+  uint32_t id = 0;
+  size_t offset = 0;
+#define REFUSED(name, ...)                                    \
+  EXPECT(name(__VA_ARGS__) == ncclInvalidUsage, "%s", #name); \
+  EXPECT(strstr(ncclGetLastError(comm), #name ": where gyre stands alone") != NULL, "%s", #name)
+  REFUSED(ncclDevCommCreate, comm, (const void*)room, (void*)room);
+  REFUSED(ncclDevCommDestroy, comm, (const void*)room);
+  REFUSED(ncclLsaBarrierCreateRequirement, world, 1, (void*)room, (void*)room);
+  REFUSED(ncclLLA2ACreateRequirement, 1, 1, (void*)room, (void*)room);
+  REFUSED(ncclGinBarrierCreateRequirement, comm, world, 1, (void*)room, (void*)room);
+  REFUSED(ncclGetLsaMultimemDevicePointer, NULL, 0, &memory);
+  REFUSED(ncclGetMultimemDevicePointer, NULL, 0, handle, &memory);
+  REFUSED(ncclGetLsaDevicePointer, NULL, 0, 0, &memory);
+  REFUSED(ncclGetPeerDevicePointer, NULL, 0, 0, &memory);
+  REFUSED(ncclGinOutboxCreateRequirement, 1, 1, (void*)room, (void*)room);
+  REFUSED(ncclGinInboxA2ACreateRequirement, world, 1, 1, (void*)room, (void*)room);
+  REFUSED(ncclGetMultimemDeviceLeInfo, NULL, 0, &id, &offset);
+  REFUSED(ncclGetCftDeviceLeInfo, NULL, 0, 0, world, &id, &offset);
+  REFUSED(ncclGetPeerDeviceLeInfo, NULL, 0, 0, &id, &offset);
+  MUST(ncclCommDestroy(comm));
+  expect_team("the world of a communicator that is gone", ncclTeamWorld(comm), 0, 0, 0);
+  expect_team("the lsa of none", ncclTeamLsa(NULL), 0, 0, 0);
+  EXPECT(ncclTeamRankToWorld(NULL, world, 0) == -1 && ncclTeamRankToLsa(NULL, world, 0) == -1, "a rank of none");
+}
+
 #define EXPECT_TWIN(result, name, parameters, arguments)            \
   EXPECT(dlsym(RTLD_DEFAULT, #name) != NULL, "there is no " #name); \
   EXPECT(dlsym(RTLD_DEFAULT, #name) == dlsym(RTLD_DEFAULT, "p" #name), "its twin is another than " #name);
@@ -355,6 +403,7 @@ int main(int count, char** words) {
                            {"as_pytorch", as_pytorch},
                            {"aborted_on_the_way", aborted_on_the_way},
                            {"wrongly_configured", wrongly_configured},
-                           {"encryption", encryption}};
+                           {"encryption", encryption},
+                           {"kernels", kernels}};
   return tell(count, words, stories, sizeof stories / sizeof *stories);
 }

@@ -10,8 +10,8 @@ import sys
 
 from exports import run, symbols
 
-# Of NCCL's interface for its own kernels: a program that uses them is linked with NCCL, and finds them there.
-OF_KERNELS = re.compile(r"p?nccl(Team|DevComm|Gin|Lsa|LLA2A|Get(Lsa|Multimem|Peer)|ResetDebugInitInternal)")
+# That no header of NCCL's declares.
+INSIDE = re.compile(r"p?ncclResetDebugInitInternal")
 
 
 def shown_by(library, kinds="TWi"):
@@ -51,7 +51,7 @@ def main(library, header, functions):
         "needed": set(re.findall(r"NEEDED.*\[(lib(?:fmt|uc[pstm]|nccl|cuda)[^\]]*)\]", run("readelf", "-d", library))),
     }
     if nccl := installed():
-        problems[f"in {nccl}, but missing"] = {n for n in shown_by(nccl) if re.match(r"p?nccl[A-Z]", n) and not OF_KERNELS.match(n)} - expected
+        problems[f"in {nccl}, but missing"] = {n for n in shown_by(nccl) if re.match(r"p?nccl[A-Z]", n) and not INSIDE.match(n)} - expected
     print(f"{len(expected)} functions, of {len(releases)} releases; compared with {nccl or 'no NCCL, since none is installed'}")
     for problem, names in problems.items():
         if names:

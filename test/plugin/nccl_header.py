@@ -5,13 +5,14 @@ it is installed. That it notices what is not alike, wrong ones show.
     nccl_header.py ROOT installed|none COMPILER…
 """
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
 
 from nccl_exports import by_release
 
-# What nccl.h has by that name since, beside functions. None of these names is the beginning of another one that is older.
+# What nccl.h has by that name since, beside functions.
 NEW_NAMES = {"2.10": "ncclBfloat16 ncclAvg", "2.11": "ncclMaxRedOp ncclScalarDevice ncclScalarHostImmediate ncclScalarResidence_t",
              "2.13": "ncclRemoteError", "2.14": "ncclInProgress ncclConfig_t", "2.17": "cgaClusterSize minCTAs maxCTAs netName", "2.18": "splitShare",
              "2.22": "ncclSimInfo_t", "2.24": "ncclFloat8e4m3 ncclFloat8e5m2", "2.26": "trafficClass",
@@ -25,7 +26,6 @@ NEW_NAMES = {"2.10": "ncclBfloat16 ncclAvg", "2.11": "ncclMaxRedOp ncclScalarDev
 CHANGES = {"int splitShare;": ("char* splitShare;", "trafficClass lies elsewhere"), "ncclTimeout = 8": ("ncclTimeout = 9", "ncclTimeout has another value"),
            "int color, int key": ("int color, size_t key", "ncclCommSplit takes other parameters"),
            "(ncclRedOp_t op, ncclComm_t comm)": ("(ncclRedOp_t op)", "ncclRedOpDestroy takes other parameters")}
-NOT_IN_IT = {"ncclCommQueryProperties"}  # but in nccl_device.h
 
 
 def parts(release):
@@ -38,12 +38,12 @@ def code(release):
 
 
 def header(root, release):
-    """An nccl.h; what is newer has another name there."""
+    """An nccl.h; what is newer, or declared by nccl_device.h, has another name there."""
+    text = "".join((root / "plugin/abi" / name).read_text(encoding="utf-8") for name in ("nccl_types.h", "nccl.h"))
     functions = by_release(root / "test/plugin/nccl_functions.txt")
-    newer = set(NOT_IN_IT)
+    newer = {"ncclCommQueryProperties", *re.findall(r"^ *F\(\w+, (\w+),", text[text.index("#define NCCL_DEVICE_FUNCTIONS"):], re.M)}
     for names in (functions, {since: words.split() for since, words in NEW_NAMES.items()}):
         newer.update(name for since, given in names.items() if parts(since) > parts(release) for name in given)
-    text = "".join((root / "plugin/abi" / name).read_text(encoding="utf-8") for name in ("nccl_types.h", "nccl.h"))
     lines = [line for line in text.splitlines() if line != "#pragma once" and not line.startswith('#include "')]
     return "\n".join([f"#define NCCL_VERSION_CODE {code(release)}", *[f"#define {name} later_{name}" for name in sorted(newer)], *lines,
                       *[f"#undef {name}" for name in sorted(newer)]])

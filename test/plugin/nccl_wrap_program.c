@@ -180,6 +180,22 @@ static void configured(void) {
   MUST(ncclCommDestroy(comm));
 }
 
+/* NCCL's teams and memory for a program's own kernels. */
+static void kernels(void) {
+  ncclComm_t comm = join();
+  const ncclTeam_t lsa = ncclTeamLsa(comm), rail = ncclTeamRail(comm);
+  EXPECT(lsa.nRanks == ranks + 10 && lsa.rank == rank + 20 && lsa.stride == 30, "%d, %d, %d", lsa.nRanks, lsa.rank, lsa.stride);
+  EXPECT(rail.nRanks == 0 && rail.rank == 0 && rail.stride == 0, "%d, %d, %d", rail.nRanks, rail.rank, rail.stride);
+  EXPECT(ncclTeamRankToLsa(comm, lsa, 5) == rank + 40, "%d", ncclTeamRankToLsa(comm, lsa, 5));
+  EXPECT(ncclTeamRankToWorld(comm, lsa, 5) == 0, "%d", ncclTeamRankToWorld(comm, lsa, 5));
+  EXPECT(ncclDevCommCreate(comm, NULL, NULL) == ncclInvalidUsage, "a function that it lacks");
+  void* memory = NULL;
+  MUST(ncclGetMultimemDevicePointer(NULL, 6, (ncclMultimemHandle_t){&comm}, &memory));
+  EXPECT(memory == &comm, "%p", memory);
+  step("end");
+  MUST(ncclCommDestroy(comm));
+}
+
 static void encrypted(void) {
   const ncclEncryptionConfig_t by_key = {sizeof by_key, NCCL_CONFIG_MAGIC, 23200, NCCL_ENCRYPTION_MODE_PSK, "a key that is long enough"};
   MUST(ncclSetEncryption(&by_key));
@@ -371,6 +387,7 @@ int main(int count, char** words) {
                            {"fails", fails},
                            {"fails_in_a_group", fails_in_a_group},
                            {"configured", configured},
-                           {"encrypted", encrypted}};
+                           {"encrypted", encrypted},
+                           {"kernels", kernels}};
   return tell(count, words, stories, sizeof stories / sizeof *stories);
 }

@@ -10,10 +10,10 @@ from system import Process, check, needs, perf, subjects
 FUNCTIONS = pathlib.Path(__file__).parent.parent / "plugin" / "nccl_functions.txt"
 
 
-def run(story, ranks, **env):
-    """The loader wants a libnccl.so.2, which is never called."""
+def run(story, ranks, nccl="TEST_FAKE_NCCL", **env):
+    """The loader wants a libnccl.so.2, which is never called, or is gyre."""
     with tempfile.TemporaryDirectory() as folder:
-        (pathlib.Path(folder) / "libnccl.so.2").symlink_to(os.environ["TEST_FAKE_NCCL"])
+        (pathlib.Path(folder) / "libnccl.so.2").symlink_to(os.environ[nccl])
         env = {"LD_PRELOAD": os.environ["TEST_NCCL_LIBRARY"], "LD_LIBRARY_PATH": folder, "GYRE_NCCL": "off", **env}
         started = [Process([perf(), story, rank, ranks, f"{folder}/id"], env) for rank in range(ranks)]
         for process in started:
@@ -44,6 +44,15 @@ def a_configuration_that_gyre_can_not_follow_is_an_error():
     run("encryption", 1)
 
 
+def a_programs_own_kernels_have_teams_and_nothing_else():
+    run("kernels", 1)
+    run("kernels", 4)
+
+
+def a_program_starts_with_gyre_by_nccls_name_whatever_it_calls():
+    run("kernels", 2, "TEST_NCCL_LIBRARY", LD_PRELOAD="", LD_BIND_NOW="1")
+
+
 def every_function_has_its_twin():
     run("twins", 1)
 
@@ -63,5 +72,6 @@ def pytorchs_calls_in_their_order():
 
 
 subjects([the_program_calls_every_function, every_function_does_what_it_says, what_gyre_does_not_do_says_so,
-          a_configuration_that_gyre_can_not_follow_is_an_error, every_function_has_its_twin,
+          a_configuration_that_gyre_can_not_follow_is_an_error, a_programs_own_kernels_have_teams_and_nothing_else,
+          a_program_starts_with_gyre_by_nccls_name_whatever_it_calls, every_function_has_its_twin,
           communicators_need_not_block, a_making_that_waits_in_vain_is_aborted, pytorchs_calls_in_their_order])

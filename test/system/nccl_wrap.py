@@ -120,6 +120,16 @@ def collectives_with_a_configuration_are_nccls():
         check(process.err.count("by NCCL: it has a configuration of its own") == 8, f"rank {rank}: {process.err}")
 
 
+def a_programs_own_kernels_are_nccls():
+    for env in ({}, {"GYRE_COLLECTIVES": None}, {"LD_PRELOAD": None, "LD_BIND_NOW": "1"}):
+        nccl = {"GYRE_NCCL": FAKE} if "LD_PRELOAD" in env else {}
+        for rank, process in enumerate(all_right(run("kernels", env, env, **nccl))):
+            asked = [line for line in process.out.splitlines() if line.startswith(("NCCL: ncclTeam", "NCCL: ncclGetMulti"))]
+            check(asked == [f"NCCL: ncclTeamRankToLsa 12 {rank + 20} 30 5", "NCCL: ncclGetMultimemDevicePointer 1 6"], f"{env}: {asked}")
+            lacks = re.findall(r"(nccl\w+): the NCCL of this machine is too old", process.err)
+            check(lacks == ["ncclTeamRail", "ncclTeamRankToWorld", "ncclDevCommCreate"], f"{env}: {process.err}")
+
+
 def releases_that_nobody_knows_are_taken_for_what_they_are():
     later = {"TEST_FAKE_VERSION": "29900"}
     for process in all_right(run("plain", later, later)):
@@ -252,7 +262,8 @@ subjects([gyre_takes_what_it_may_and_nccl_the_rest, gyre_takes_calls_where_it_ha
           where_the_maker_of_the_id_has_no_gyre_nobody_waits, ranks_that_differ_leave_all_to_nccl,
           a_process_with_two_copies_of_nccl_leaves_all_to_nccl, what_leaves_gyre_no_way_leaves_all_to_nccl,
           what_does_not_block_is_gyres_too, what_does_not_block_is_nccls_where_ranks_differ, a_rank_that_dies_before_it_has_voted_keeps_nobody, processes_fork_and_end_while_ranks_vote,
-          collectives_with_a_configuration_are_nccls, releases_that_nobody_knows_are_taken_for_what_they_are, an_nccl_that_encrypts_runs_all_calls,
+          collectives_with_a_configuration_are_nccls, a_programs_own_kernels_are_nccls,
+          releases_that_nobody_knows_are_taken_for_what_they_are, an_nccl_that_encrypts_runs_all_calls,
           an_init_that_nccl_refuses_stays_refused, communicators_of_some_ranks_are_gyres_too,
           where_a_profile_gives_it_calls_gyre_takes_them,
           an_empty_list_of_collectives_leaves_all_to_nccl_whatever_the_profile, ranks_of_other_profiles_leave_all_to_nccl, a_file_that_gives_gyre_nothing_is_no_failure,

@@ -20,9 +20,6 @@ constexpr int memory_type = 2;  // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
 constexpr int is_managed = 8;   // CU_POINTER_ATTRIBUTE_IS_MANAGED
 constexpr unsigned device_memory = 2;
 constexpr unsigned without_timing = 2;  // CU_EVENT_DISABLE_TIMING
-// CU_STREAM_LEGACY and CU_STREAM_PER_THREAD: as the null stream these are of the context that the thread is in.
-const cudaStream_t legacy = reinterpret_cast<cudaStream_t>(uintptr_t{1});      // NOLINT(performance-no-int-to-ptr): CUDA's handles
-const cudaStream_t per_thread = reinterpret_cast<cudaStream_t>(uintptr_t{2});  // NOLINT(performance-no-int-to-ptr)
 
 struct Driver {
   int (*attribute)(void* data, int attribute, uintptr_t pointer);  // cuPointerGetAttribute

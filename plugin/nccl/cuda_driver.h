@@ -1,6 +1,7 @@
 // What CUDA's driver says of the program's memory and streams, where the program has loaded it. Nothing is loaded here; where there is no
 // driver, or GYRE_DEVICE=host, all memory is the host's and streams mean nothing.
 #pragma once
+#include <cstdint>
 #include <string>
 
 #include "base/config.h"
@@ -23,6 +24,11 @@ std::string pci_address(int device);
 bool on_gpu(const void*);
 /// The device reaches it: its own memory, or the host's that is pinned.
 bool reaches(const void*);
+
+/// CU_STREAM_LEGACY and CU_STREAM_PER_THREAD: as the null stream these are of the context that the thread is in, and by the second handle
+/// each thread has a stream of its own.
+inline const cudaStream_t legacy = reinterpret_cast<cudaStream_t>(uintptr_t{1});      // NOLINT(performance-no-int-to-ptr): CUDA's handles
+inline const cudaStream_t per_thread = reinterpret_cast<cudaStream_t>(uintptr_t{2});  // NOLINT(performance-no-int-to-ptr)
 
 /// What the null stream and the per-thread one are of; where there is none given, as the thread has it.
 using Context = void*;

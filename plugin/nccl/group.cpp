@@ -124,15 +124,20 @@ Status make_ready(Operation& operation, const std::vector<Operation>& together) 
   return {};
 }
 
+// What a capture is given must be in it when this returns: it may end then. The per-thread stream is another one in another thread. Neither
+// waits for other ranks, but where what was to be carried finds no room.
+bool must_be_here(const Operation& operation) {
+  const bool by_stream = operation.carried || (operation.on_gpu && operation.call);
+  return operation.captured || (by_stream && operation.stream == cuda::per_thread);
+}
+
 Result<ncclResult_t> launch_operations(std::vector<Operation> operations) {
   for (Operation& operation : operations) operation.captured = GYRE_TRY(cuda::captures(operation.stream, operation.context));
   std::erase_if(operations, is_nothing);
   if (operations.empty()) return ncclSuccess;
   choose_carried(operations);
   for (Operation& operation : operations) GYRE_TRY(make_ready(operation, operations));
-  // A capture may end as soon as this returns.
-  return launch(operations,
-                std::any_of(operations.begin(), operations.end(), [](const Operation& operation) { return operation.captured; }));
+  return launch(operations, std::any_of(operations.begin(), operations.end(), must_be_here));
 }
 
 // Of the outermost end; empty: an inner one.

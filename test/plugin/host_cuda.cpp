@@ -88,12 +88,12 @@ Result<bool> captures(cudaStream_t stream, Context /*context*/) {
     if (test::failing.contains(stream)) return Error{Code::cuda, "the stream has failed"};
     if (test::captured.contains(stream)) return true;
   }
-  return test::there && stream != nullptr && reinterpret_cast<simt::HostStream*>(stream)->is_captured();
+  return test::there && stream != nullptr && simt::HostStream::of(stream).is_captured();
 }
 Context context() { return nullptr; }
 Result<Context> context_of(int /*device*/) { return Context{}; }
 Status copy(void* to, const void* from, size_t bytes, cudaStream_t stream, Context /*context*/) {
-  if (test::there && stream != nullptr && !reinterpret_cast<simt::HostStream*>(stream)->done_within(std::chrono::seconds(60)))
+  if (test::there && stream != nullptr && !simt::HostStream::of(stream).done_within(std::chrono::seconds(60)))
     return Error{Code::cuda, "a stream does not end"};
   std::memcpy(to, from, bytes);
   return {};
@@ -114,14 +114,14 @@ Status Mark::set(cudaStream_t stream) {
   is_set_ = true;
   if (event_ == nullptr) event_ = new Event;
   const auto flag = event_of(event_) = std::make_shared<std::atomic<bool>>(false);
-  reinterpret_cast<simt::HostStream*>(stream)->add([flag] { *flag = true; });
+  simt::HostStream::of(stream).add([flag] { *flag = true; });
   return {};
 }
 Result<bool> Mark::passed() { return !is_set_ || *event_of(event_); }
 Status Mark::before(cudaStream_t stream) {
   ++test::marks;
   if (!is_set_ || stream == nullptr || GYRE_TRY(captures(stream, home_))) return {};
-  reinterpret_cast<simt::HostStream*>(stream)->add([flag = event_of(event_)] {
+  simt::HostStream::of(stream).add([flag = event_of(event_)] {
     while (!*flag) std::this_thread::yield();
   });
   return {};

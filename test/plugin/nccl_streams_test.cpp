@@ -3,6 +3,7 @@
 #include <future>
 #include <thread>
 
+#include "plugin/nccl/cuda_driver.h"
 #include "test/catch.h"
 #include "test/plugin/host_cuda.h"
 #include "test/plugin/nccl_ranks.h"
@@ -142,4 +143,44 @@ TEST_CASE("nccl on a GPU: the stream of a receive goes on after the collectives 
           if (!first.done() || !second.done()) return "the streams do not end";
           return in_order && sum.all(2) && carried.all(1) ? "" : "the second stream did not wait for the first's sum";
         }) == "");
+}
+
+// A stream of the calling thread's, and of nobody else's by the same handle.
+TEST_CASE("nccl on a GPU: a communicator that does not block keeps the order of the legacy and of the per-thread stream") {
+  const WithHostCuda gpu;
+  const cudaStream_t special = GENERATE(plugin::nccl::cuda::legacy, plugin::nccl::cuda::per_thread);
+  const ncclUniqueId id = test::new_id();
+  test::Words words(2);
+  const auto rank_main = [&](int rank) -> std::string {
+    ncclComm_t comm = nullptr;
+    ncclConfig_t config = test::nccl_config();
+    config.blocking = 0;
+    if (ncclCommInitRankConfig(&comm, 2, id, rank, &config) != ncclInProgress || test::settled(comm) != ncclSuccess) return "init";
+    StreamedInts sum, in, out;
+    bool summed = false;
+    HostCudaStream ordinary;
+    const cudaStream_t stream = rank == 0 ? special : ordinary;  // ranks of a process that share the legacy one wait behind each other
+    simt::HostStream& own = simt::HostStream::of(stream);
+    own.add([&] {
+      std::this_thread::sleep_for(50ms);  // who does not wait for it is sooner
+      std::fill_n(sum.data(), streamed_elements, rank + 2);
+      std::fill_n(out.data(), streamed_elements, rank + 2);
+    });
+    const auto given = [&](ncclResult_t result) {
+      return result == ncclSuccess || (result == ncclInProgress && test::settled(comm) == ncclSuccess);
+    };
+    if (!given(streamed_sum(sum, comm, stream))) return "a sum";
+    own.add([&] { summed = sum.all(5); });
+    NCCL_OK(ncclGroupStart());
+    NCCL_OK(ncclSend(out.data(), streamed_elements, ncclInt32, 1 - rank, comm, stream));
+    NCCL_OK(ncclRecv(in.data(), streamed_elements, ncclInt32, 1 - rank, comm, stream));
+    if (!given(ncclGroupEnd())) return "a group";
+    if (!own.done_within(20s)) return "the stream does not end";
+    const bool right = summed && in.all(3 - rank);
+    return ncclCommDestroy(comm) == ncclSuccess && right ? "" : "out of order";
+  };
+  std::thread other([&] { words[1] = rank_main(1); });
+  words[0] = rank_main(0);
+  other.join();
+  CHECK(test::first_wrong(words) == "");
 }

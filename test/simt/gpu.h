@@ -55,6 +55,8 @@ class HostStream final : public kernels::Stream {
   Status follow(void* user) override;
   Status lead(void* user) override;
 
+  /// By a handle: the address, or, as CUDA has them, 1 for the process's legacy stream and 2 for the calling thread's own.
+  static HostStream& of(void* handle);
   /// Anything else, in order.
   void add(std::function<void()>);
   // From the one to the other nothing that is given is done.

@@ -19,6 +19,8 @@ struct Unmap {
   void operator()(ucp_mem_h memory) const { ucp_mem_unmap(context, memory); }
 };
 using Mapped = std::unique_ptr<ucp_mem, Unmap>;
+/// Of what a UCX worker has registered; what is not is the host's.
+MemoryKind kind_of(const Memory*);
 Result<Mapped> map_memory(ucp_context_h, std::span<std::byte>, MemoryKind);
 
 }  // namespace gyre::transport::ucx

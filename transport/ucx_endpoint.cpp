@@ -131,22 +131,22 @@ Fifo& UcxEndpoint::fifo() {
   return *fifo_;
 }
 
-Request* UcxEndpoint::send(uint64_t tag, std::span<const std::byte> data, const Memory*) {
+Request* UcxEndpoint::send(uint64_t tag, std::span<const std::byte> data, const Memory* memory) {
   if (broken_) [[unlikely]]
     return requests_->refuse(broken_);
   if (state_ != State::connected) return nullptr;
-  return requests_->send(endpoint_, wire_tag(TagKind::data, peer_id_, tag), data);
+  return requests_->send(endpoint_, wire_tag(TagKind::data, peer_id_, tag), data, kind_of(memory));
 }
 
-Request* UcxEndpoint::send_synchronous(uint64_t tag, std::span<const std::byte> data, const Memory*) {
+Request* UcxEndpoint::send_synchronous(uint64_t tag, std::span<const std::byte> data, const Memory* memory) {
   if (broken_) [[unlikely]]
     return requests_->refuse(broken_);
   if (state_ != State::connected) return nullptr;
-  return requests_->send_synchronous(endpoint_, wire_tag(TagKind::data, peer_id_, tag), data);
+  return requests_->send_synchronous(endpoint_, wire_tag(TagKind::data, peer_id_, tag), data, kind_of(memory));
 }
 
-Request* UcxEndpoint::receive(uint64_t tag, std::span<std::byte> data, const Memory*) {
-  Request* request = requests_->receive(worker_.get(), wire_tag(TagKind::data, id_, tag), data);
+Request* UcxEndpoint::receive(uint64_t tag, std::span<std::byte> data, const Memory* memory) {
+  Request* request = requests_->receive(worker_.get(), wire_tag(TagKind::data, id_, tag), data, kind_of(memory));
   // What came before the break is still given out; nothing more will come.
   if (broken_ && request && !request->done) [[unlikely]]
     requests_->cancel_receives(worker_.get(), broken_);

@@ -12,10 +12,12 @@ Requests::Entry* Requests::take(Kind kind) {
   return entry;
 }
 
-ucp_request_param_t Requests::parameters(Entry& entry) const {
+// A UCX that is not told the type of memory may ask CUDA, which can wait for the very collective whose message this is.
+ucp_request_param_t Requests::parameters(Entry& entry, MemoryKind kind) const {
   ucp_request_param_t parameters{};
-  parameters.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  parameters.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
   parameters.user_data = &entry;
+  parameters.memory_type = kind == MemoryKind::cuda ? UCS_MEMORY_TYPE_CUDA : UCS_MEMORY_TYPE_HOST;
   if (entry.kind == Kind::receive) {
     // A receive done at once would have to tell its length through recv_info, which UCX 1.13 leaves empty for a message that came in
     // parts. The callback has it always.
@@ -27,24 +29,24 @@ ucp_request_param_t Requests::parameters(Entry& entry) const {
   return parameters;
 }
 
-Request* Requests::send(ucp_ep_h endpoint, ucp_tag_t tag, std::span<const std::byte> data) {
+Request* Requests::send(ucp_ep_h endpoint, ucp_tag_t tag, std::span<const std::byte> data, MemoryKind kind) {
   Entry* entry = take(Kind::send);
   if (!entry) return nullptr;
-  const auto parameters = this->parameters(*entry);
+  const auto parameters = this->parameters(*entry, kind);
   return started(*entry, ucp_tag_send_nbx(endpoint, data.data(), data.size(), tag, &parameters), data.size());
 }
 
-Request* Requests::send_synchronous(ucp_ep_h endpoint, ucp_tag_t tag, std::span<const std::byte> data) {
+Request* Requests::send_synchronous(ucp_ep_h endpoint, ucp_tag_t tag, std::span<const std::byte> data, MemoryKind kind) {
   Entry* entry = take(Kind::send);
   if (!entry) return nullptr;
-  const auto parameters = this->parameters(*entry);
+  const auto parameters = this->parameters(*entry, kind);
   return started(*entry, ucp_tag_send_sync_nbx(endpoint, data.data(), data.size(), tag, &parameters), data.size());
 }
 
-Request* Requests::receive(ucp_worker_h worker, ucp_tag_t tag, std::span<std::byte> data) {
+Request* Requests::receive(ucp_worker_h worker, ucp_tag_t tag, std::span<std::byte> data, MemoryKind kind) {
   Entry* entry = take(Kind::receive);
   if (!entry) return nullptr;
-  const auto parameters = this->parameters(*entry);
+  const auto parameters = this->parameters(*entry, kind);
   return started(*entry, ucp_tag_recv_nbx(worker, data.data(), data.size(), tag, exact, &parameters), 0);
 }
 

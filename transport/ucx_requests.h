@@ -29,9 +29,9 @@ class Requests {
   explicit Requests(size_t capacity) : pool_(capacity) { under_way_.reserve(capacity); }
 
   /// Null: the pool is empty. Otherwise a request, perhaps done already, perhaps failed.
-  Request* send(ucp_ep_h, ucp_tag_t, std::span<const std::byte>);
-  Request* send_synchronous(ucp_ep_h, ucp_tag_t, std::span<const std::byte>);
-  Request* receive(ucp_worker_h, ucp_tag_t, std::span<std::byte>);
+  Request* send(ucp_ep_h, ucp_tag_t, std::span<const std::byte>, MemoryKind = MemoryKind::host);
+  Request* send_synchronous(ucp_ep_h, ucp_tag_t, std::span<const std::byte>, MemoryKind = MemoryKind::host);
+  Request* receive(ucp_worker_h, ucp_tag_t, std::span<std::byte>, MemoryKind = MemoryKind::host);
   Request* get(ucp_ep_h, std::span<std::byte> into, uint64_t from, ucp_rkey_h);
   /// Receives a message that ucp_tag_probe_nb has taken out.
   Request* receive_message(ucp_worker_h, ucp_tag_message_h, std::span<std::byte>);
@@ -64,7 +64,7 @@ class Requests {
     return static_cast<size_t>(std::count_if(under_way_.begin(), under_way_.end(), [&](const Entry* entry) { return predicate(*entry); }));
   }
   Entry* take(Kind);
-  ucp_request_param_t parameters(Entry&) const;
+  ucp_request_param_t parameters(Entry&, MemoryKind = MemoryKind::host) const;
   Request* started(Entry&, ucs_status_ptr_t, size_t bytes);
   static void finish(Entry&, ucs_status_t, size_t bytes);
   static void on_sent(void* ucx_request, ucs_status_t, void* entry);

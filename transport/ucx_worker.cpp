@@ -77,7 +77,8 @@ std::string host_and_process() {
 
 class UcxMemory final : public Memory {
  public:
-  explicit UcxMemory(Mapped mapped) : mapped_(std::move(mapped)) {}
+  UcxMemory(Mapped mapped, MemoryKind of) : kind(of), mapped_(std::move(mapped)) {}
+  const MemoryKind kind;
   std::unique_ptr<Flushes::Region> flushed;  // of a GPU
 
  private:
@@ -227,9 +228,14 @@ Result<Mapped> map_memory(ucp_context_h context, std::span<std::byte> region, Me
 
 Result<std::unique_ptr<Memory>> UcxWorker::register_memory(std::span<std::byte> region, MemoryKind kind) {
   if (region.empty()) return std::make_unique<Memory>();
-  auto memory = std::make_unique<UcxMemory>(GYRE_TRY(map_memory(context_.get(), region, kind)));
+  auto memory = std::make_unique<UcxMemory>(GYRE_TRY(map_memory(context_.get(), region, kind)), kind);
   if (flushes_ && kind == MemoryKind::cuda) memory->flushed = GYRE_TRY(flushes_->add(region, kind));
   return std::unique_ptr<Memory>(std::move(memory));
+}
+
+MemoryKind kind_of(const Memory* memory) {
+  const auto* known = dynamic_cast<const UcxMemory*>(memory);
+  return known != nullptr ? known->kind : MemoryKind::host;
 }
 
 Result<Request*> UcxWorker::flush(const Memory& memory, const std::byte* data) {

@@ -3,10 +3,13 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
+#include <chrono>
 #include <iterator>
 #include <map>
 
+#include "base/log.h"
 #include "kernels/cuda_place.h"
+#include "kernels/table.h"
 
 namespace gyre::kernels {
 namespace {
@@ -25,12 +28,12 @@ class CudaStream final : public Stream {
     for (const auto& [id, last] : last_captured_) cudaEventDestroy(last.event);
   }
 
-  Status open() {
+  Status open(bool urgent = true) {
     const On on(place_);
     GYRE_TRY(on.there());
     int least = 0, highest = 0;
     GYRE_TRY(said("cudaDeviceGetStreamPriorityRange", cudaDeviceGetStreamPriorityRange(&least, &highest)));
-    GYRE_TRY(said("cudaStreamCreateWithPriority", cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, highest)));
+    GYRE_TRY(said("cudaStreamCreateWithPriority", cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, urgent ? highest : least)));
     priority_ = highest;
     return said("cudaEventCreateWithFlags", cudaEventCreateWithFlags(&event_, cudaEventDisableTiming));
   }
@@ -168,10 +171,37 @@ class CudaStream final : public Stream {
   int priority_ = 0;
 };
 
+// With CUDA_DEVICE_MAX_CONNECTIONS=1, which some jobs set, all streams stand still behind a closed gate. While that is not known kernels
+// stay, which is slower and always right.
+Status learn_gates(Place& place) {
+  constexpr std::chrono::milliseconds limit{50};
+  const std::lock_guard lock(place.trying);
+  if (place.gates != Gates::unknown) return {};
+  int waits = 0;
+  GYRE_TRY(said("cuDeviceGetAttribute", place.driver.attribute(&waits, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, place.device)));
+  GateTrial trial{Gates::hold_others, "streams can't wait for flags"};
+  if (waits != 0) {
+    const GpuMemory memory = GYRE_TRY(place.allocate_pinned(sizeof(uint64_t)));
+    const auto open = [&](bool urgent) -> Result<std::unique_ptr<Stream>> {
+      auto stream = std::make_unique<CudaStream>(place);
+      GYRE_TRY(stream->open(urgent));
+      return std::unique_ptr<Stream>(std::move(stream));
+    };
+    const StepKernel kernel = step_kernel_of(DataType::uint8, ReduceOp::sum, Shape::one_to_one);
+    trial = GYRE_TRY(try_gates(open, kernel, reinterpret_cast<uint64_t*>(memory.get()), limit));
+  }
+  place.gates = trial.gates;
+  if (trial.gates != Gates::pass_others)
+    log::warn("GPU {}: {}: collectives go by kernels that stay, which are slower{}", place.device, trial.why,
+              trial.gates == Gates::unknown ? ", until another communicator is made" : "");
+  return {};
+}
+
 class CudaGpu final : public Gpu {
  public:
   Status open(int device) {
     place_ = GYRE_TRY(Place::of(device));
+    GYRE_TRY(learn_gates(*place_));
     const On on(*place_);
     GYRE_TRY(on.there());
     GYRE_TRY(said("cudaDeviceGetAttribute", cudaDeviceGetAttribute(&capability_, cudaDevAttrComputeCapabilityMajor, device)));
@@ -179,6 +209,7 @@ class CudaGpu final : public Gpu {
   }
 
   Result<std::unique_ptr<Stream>> open_stream() override {
+    GYRE_TRY(learn_gates(*place_));
     auto stream = std::make_unique<CudaStream>(*place_);
     GYRE_TRY(stream->open());
     return std::unique_ptr<Stream>(std::move(stream));
@@ -189,7 +220,7 @@ class CudaGpu final : public Gpu {
   Result<ReachedMemory> reach(std::string_view handle) override { return place_->reach(handle); }
   Result<ExposedMemory> allocate_exposed(size_t bytes) override { return place_->allocate_exposed(bytes); }
   bool computes(DataType type) const override { return is_integer(type) || size_of(type) > 1 || capability_ >= 9; }
-  bool streams_wait() const override { return place_->streams_wait; }
+  bool streams_wait() const override { return place_->gates == Gates::pass_others; }
   /// A multiprocessor has room for one block at least.
   unsigned resident_blocks() const override { return static_cast<unsigned>(processors_); }
 

@@ -1,6 +1,5 @@
 #include "kernels/cuda_place.h"
 
-#include <chrono>
 #include <cstring>
 #include <memory>
 
@@ -70,42 +69,7 @@ Status Place::open(int number) {
   GYRE_TRY(on.there());
   GYRE_TRY(load_step_kernels());
   GYRE_TRY(open_pool());
-  int waits = 0;
-  GYRE_TRY(said("cuDeviceGetAttribute", driver.attribute(&waits, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, device)));
-  streams_wait = waits != 0 && GYRE_TRY(try_a_gate());
-  if (!streams_wait) log::info("GPU {}: streams stand still behind a closed gate, or can't wait for one: kernels stay", device);
   return {};
-}
-
-// With CUDA_DEVICE_MAX_CONNECTIONS=1, which some jobs set, all streams stand still behind a closed gate. A GPU that is busy may look like
-// that; then kernels stay, which is slower and always right.
-Result<bool> Place::try_a_gate() {
-  constexpr std::chrono::milliseconds limit{50};
-  const GpuMemory memory = GYRE_TRY(allocate_pinned(sizeof(uint64_t)));
-  auto* flag = reinterpret_cast<uint64_t*>(memory.get());
-  int least = 0, highest = 0;
-  cudaStream_t gate = nullptr, other = nullptr;
-  GYRE_TRY(said("cudaDeviceGetStreamPriorityRange", cudaDeviceGetStreamPriorityRange(&least, &highest)));
-  GYRE_TRY(said("cudaStreamCreateWithPriority", cudaStreamCreateWithPriority(&gate, cudaStreamNonBlocking, highest)));
-  GYRE_TRY(said("cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking)));
-  StepArgs nothing{};
-  void* list[] = {&nothing};
-  Status given = said("cuStreamWaitValue64", driver.wait(gate, reinterpret_cast<CUdeviceptr>(flag), 1, CU_STREAM_WAIT_VALUE_GEQ));
-  if (given)
-    given = said("cudaLaunchKernel",
-                 cudaLaunchKernel(reinterpret_cast<const void*>(step_kernel_of(DataType::uint8, ReduceOp::sum, Shape::one_to_one)), dim3(1),
-                                  dim3(step_threads), list, 0, other));
-  const auto until = std::chrono::steady_clock::now() + limit;
-  bool done = false;
-  while (given && !done && std::chrono::steady_clock::now() < until) done = cudaStreamQuery(other) == cudaSuccess;
-  cudaGetLastError();  // not ready, which is no error
-  store_release(flag, 1);
-  for (const cudaStream_t stream : {gate, other}) {
-    cudaStreamSynchronize(stream);
-    cudaStreamDestroy(stream);
-  }
-  GYRE_TRY(given);
-  return done;
 }
 
 Status Place::open_pool() {

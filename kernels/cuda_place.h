@@ -4,12 +4,14 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <string>
 #include <string_view>
 
 #include "kernels/gpu.h"
+#include "kernels/try_gates.h"
 
 namespace gyre::kernels {
 
@@ -45,13 +47,13 @@ class Place {
   Driver driver;
   CUcontext context = nullptr;
   int device = 0;
-  CUuuid uuid{};              ///< of the device, whose number is another one in another process
-  bool streams_wait = false;  ///< for flags, and other streams go on meanwhile
+  CUuuid uuid{};                              ///< of the device, whose number is another one in another process
+  std::mutex trying;                          ///< of gates
+  std::atomic<Gates> gates = Gates::unknown;  ///< whether streams wait for flags, and others go on meanwhile
 
  private:
   Status open(int number);
   Status open_pool();
-  Result<bool> try_a_gate();
   /// So much that the allocation is no other's: CUDA takes it at once, where less may share one, and others are told of the whole.
   static size_t whole(size_t bytes) {
     constexpr size_t granularity = size_t{2} << 20;

@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "plugin/guard.h"
 #include "plugin/nccl/callers.h"
+#include "plugin/nccl/connections.h"
 #include "plugin/nccl/copies.h"
 #include "plugin/nccl/errors.h"
 #include "plugin/nccl/missing.h"
@@ -92,6 +93,7 @@ Choice wanted() {
   start_log(*config);
   const auto real = library_by(*config->nccl);
   if (!real) return {own_table, {}, real.error()};
+  if (gave_connections()) log::info("CUDA_DEVICE_MAX_CONNECTIONS is set to 32, since it was not set");
   log::info("NCCL's calls are answered by {}", *real != nullptr ? "NCCL" : "gyre alone");
   if (*real == nullptr) return {own_table, {}, {}};
   const Table nccl = table_of(*real);

@@ -206,3 +206,27 @@ TEST_CASE("a stream goes on while others wait behind closed gates, where the GPU
   kernels::store_release(gate, 1);
   for (const auto& stream_behind : behind) CHECK(stream_behind->done());
 }
+
+// As a program with PyTorch's pool of streams has it, of which some must share a hardware queue with the gate.
+TEST_CASE("a closed gate holds few of a program's 40 streams, the legacy one and a thread's own", "[device][gate]") {
+  const auto device = test::TestDevice::open();
+  kernels::Gpu& gpu = device->gpu();
+  const char* const said = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+  const size_t connections = said != nullptr ? std::strtoul(said, nullptr, 10) : 8;
+  if (connections <= 1) return;
+  const auto memory = gpu.allocate_pinned(sizeof(uint64_t));
+  REQUIRE(memory);
+  auto* const gate = reinterpret_cast<uint64_t*>(memory->get());
+  std::vector<std::unique_ptr<test::TestStream>> streams;
+  while (streams.size() < 40) streams.push_back(device->open_stream());
+  streams.push_back(device->stream_of(1));
+  streams.push_back(device->stream_of(2));
+  const auto closed = gpu.open_stream();
+  REQUIRE(closed);
+  REQUIRE((*closed)->wait(gate, 1));
+  for (const auto& stream : streams) stream->launch(kernels::step_kernel_of(DataType::uint8, ReduceOp::sum, kernels::Shape::one_to_one));
+  const auto held = std::count_if(streams.begin(), streams.end(), [](const auto& stream) { return !stream->done_within(200ms); });
+  kernels::store_release(gate, 1);
+  CHECK(static_cast<size_t>(held) <= streams.size() / connections + 1);
+  for (const auto& stream : streams) CHECK(stream->done());
+}

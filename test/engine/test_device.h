@@ -33,6 +33,8 @@ class TestStream {
   virtual void* handle() = 0;
   /// Calls it on the host, in order.
   virtual void add(std::function<void()>) = 0;
+  /// A kernel that has nothing to do.
+  virtual void launch(kernels::StepKernel) = 0;
   virtual void copy(void* to, const void* from, size_t bytes) = 0;
   // What it is given from the one to the other is captured in a graph.
   virtual void begin_capture() = 0;
@@ -57,6 +59,8 @@ class TestDevice {
 
   virtual kernels::Gpu& gpu() = 0;
   virtual std::unique_ptr<TestStream> open_stream() = 0;
+  /// That of one of CUDA's handles: 1: legacy, 2: per thread.
+  virtual std::unique_ptr<TestStream> stream_of(uintptr_t handle) = 0;
 };
 
 }  // namespace gyre::test

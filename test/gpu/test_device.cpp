@@ -28,7 +28,10 @@ class Graph final : public TestGraph {
 class Stream final : public TestStream {
  public:
   Stream() { must(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)); }
-  ~Stream() override { cudaStreamDestroy(stream_); }
+  explicit Stream(uintptr_t number) : stream_(reinterpret_cast<cudaStream_t>(number)), is_own_(false) {}  // NOLINT: CUDA's handles
+  ~Stream() override {
+    if (is_own_) cudaStreamDestroy(stream_);
+  }
 
   void* handle() override { return stream_; }
   void add(std::function<void()> call) override {
@@ -40,6 +43,11 @@ class Stream final : public TestStream {
           (*own)();
         },
         kept));
+  }
+  void launch(kernels::StepKernel kernel) override {
+    kernels::StepArgs nothing{};
+    void* list[] = {&nothing};
+    must(cudaLaunchKernel(reinterpret_cast<const void*>(kernel), dim3(1), dim3(kernels::step_threads), list, 0, stream_));
   }
   void copy(void* to, const void* from, size_t bytes) override { must(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_)); }
   // As PyTorch has it where other threads call CUDA meanwhile.
@@ -63,6 +71,7 @@ class Stream final : public TestStream {
 
  private:
   cudaStream_t stream_ = nullptr;
+  bool is_own_ = true;
 };
 
 class Device final : public TestDevice {
@@ -73,6 +82,7 @@ class Device final : public TestDevice {
   }
   kernels::Gpu& gpu() override { return *gpu_; }
   std::unique_ptr<TestStream> open_stream() override { return std::make_unique<Stream>(); }
+  std::unique_ptr<TestStream> stream_of(uintptr_t handle) override { return std::make_unique<Stream>(handle); }
 
  private:
   std::unique_ptr<kernels::Gpu> gpu_;

@@ -1,6 +1,7 @@
 #include "test/engine/test_device.h"
 
 #include <cstring>
+#include <tuple>
 #include <utility>
 
 #include "test/simt/gpu.h"
@@ -21,7 +22,12 @@ class Graph final : public TestGraph {
 
 class Stream final : public TestStream {
  public:
+  explicit Stream(uintptr_t number = 0)
+      : own_(number == 0 ? std::make_unique<simt::HostStream>(1024, grid) : nullptr),
+        stream_(number == 0 ? *own_ : simt::HostStream::of(reinterpret_cast<void*>(number))) {}  // NOLINT(performance-no-int-to-ptr)
+
   void* handle() override { return &stream_; }
+  void launch(kernels::StepKernel kernel) override { std::ignore = stream_.launch(kernel, kernels::StepArgs{}, 1); }
   void add(std::function<void()> call) override { stream_.add(std::move(call)); }
   void copy(void* to, const void* from, size_t bytes) override {
     stream_.add([=] {
@@ -33,13 +39,15 @@ class Stream final : public TestStream {
   bool done_within(std::chrono::milliseconds limit) override { return stream_.done_within(limit); }
 
  private:
-  simt::HostStream stream_{1024, grid};
+  std::unique_ptr<simt::HostStream> own_;
+  simt::HostStream& stream_;
 };
 
 class Device final : public TestDevice {
  public:
   kernels::Gpu& gpu() override { return gpu_; }
   std::unique_ptr<TestStream> open_stream() override { return std::make_unique<Stream>(); }
+  std::unique_ptr<TestStream> stream_of(uintptr_t handle) override { return std::make_unique<Stream>(handle); }
 
  private:
   simt::HostGpu gpu_{grid};

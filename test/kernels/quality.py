@@ -18,6 +18,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 MOST_REGISTERS = 64  # of 512 threads: two blocks fit a multiprocessor
 MOST_REGISTERS_STAYS = 128  # one block does
 MOST_INSTRUCTIONS = 2500
+STAYS_PACKS = 1 + 1 + 2 + 2 + 3, 1 + 2 + 1 + 2 + 1  # loads and stores: each shape's, but of many sources, is in it
+ORDERED_PACKS = 2, 2
 MOST_BYTES = 13 << 20  # of all machine code of all architectures; 2 of them kernels of packets
 STEP = re.compile(r"step_kernel<(.+), (\d+), (\d+), (\d+)>\(")
 STAYS = re.compile(r"stay_kernel<(.+), (?:unsigned )?\w+(?: \w+)?, (?:true|false)>\(")
@@ -63,11 +65,15 @@ def step(text):
     return (match[1], *map(int, match.groups()[1:])) if match else None
 
 
-def code_faults(kernel, code, load, store):
-    reduction, sources, destinations, packs = kernel
-    counts = cubin.instructions(code)
+def packs_of(kernel):
+    """Loads and stores of packs that there must be at least."""
+    _, sources, destinations, packs = kernel
     # In batches and, for what is left of them, by single packs. Of many sources two are there at least: the first, and those in the loop.
-    loads, stores = (sources or 2) * (packs + 1), destinations * (packs + 1)
+    return (sources or 2) * (packs + 1), destinations * (packs + 1)
+
+
+def code_faults(code, loads, stores, load, store):
+    counts = cubin.instructions(code)
     if counts[load] < loads:
         yield f"{counts[load]} loads of packs, not {loads}"
     if counts[store] < stores:
@@ -160,6 +166,11 @@ class Figures:
         self.registers[registers] = self.registers.get(registers, 0) + 1
         self.longest = max(self.longest, len(code) // 16)
 
+    def write(self, path):
+        """As data, to compare builds by."""
+        path.write_text(json.dumps({"kernels": self.kernels, "bytes": self.bytes, "longest": self.longest, "compile_seconds": self.seconds,
+                                    "kernels_by_registers": self.registers}) + "\n")
+
     def __str__(self):
         registers = ", ".join(f"{number}: {self.registers[number]}" for number in sorted(self.registers))
         return (f"{self.kernels} kernels, {self.bytes / 2**20:.1f} MiB, the longest {self.longest} instructions, compiled in {self.seconds:.0f} s\n"
@@ -180,7 +191,8 @@ def check(report_path, known, figures):
             entry = said.get((architecture, name), {})
             if named := ordered(text):
                 figures.add(named, code[name], entry.get("registers", 0))
-                for fault in said_faults(entry, MOST_REGISTERS_STAYS if "_stay_" in text else MOST_REGISTERS):
+                most = MOST_REGISTERS_STAYS if "_stay_" in text else MOST_REGISTERS
+                for fault in [*code_faults(code[name], *ORDERED_PACKS, *known[architecture]), *said_faults(entry, most)]:
                     yield (named, "two", "", ""), architecture, fault
                 continue
             if named := packets(text):
@@ -190,11 +202,11 @@ def check(report_path, known, figures):
                 continue
             if kernel is None:
                 figures.add(f"{stays(text)}, stays", code[name], entry.get("registers", 0))
-                for fault in said_faults(entry, MOST_REGISTERS_STAYS):
+                for fault in [*code_faults(code[name], *STAYS_PACKS, *known[architecture]), *said_faults(entry, MOST_REGISTERS_STAYS)]:
                     yield (stays(text), "stays", "", ""), architecture, fault
                 continue
             figures.add(kernel[0], code[name], entry.get("registers", 0))
-            for fault in [*code_faults(kernel, code[name], *known[architecture]), *said_faults(entry)]:
+            for fault in [*code_faults(code[name], *packs_of(kernel), *known[architecture]), *said_faults(entry)]:
                 yield kernel, architecture, fault
     path = max(kept.glob("*.ptx"))  # compute_90's, or the only one
     entries = ptx_entries(path.read_text())
@@ -222,6 +234,7 @@ def main(nvcc, *reports):
     wrong += [f"no kernel of {name}" for name in sorted({*FUSED, *NATIVE} - figures.reductions)]
     if figures.bytes > MOST_BYTES:
         wrong.append(f"more than {MOST_BYTES >> 20} MiB of machine code")
+    figures.write(reports[0].with_name("quality.json"))
     print(*wrong, figures, sep="\n")
     return 1 if wrong else 0
 

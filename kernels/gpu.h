@@ -40,6 +40,8 @@ struct ExposedMemory {
 /// A flag that is opened for all tickets there will ever be. Streams compare as signed numbers and by their difference, so that the
 /// largest unsigned one would be less than any ticket.
 inline constexpr uint64_t all_tickets = INT64_MAX;
+static_assert(static_cast<int64_t>(all_tickets - 1) >= 0,
+              "a flag opened for all tickets would be less than the first, and hold streams for good");
 
 /// Work for a GPU, done in order. Every call returns at once, unless the GPU's queue is full.
 class Stream {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <random>
 #include <string_view>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "engine/device_ordered.h"
+#include "engine/device_probe.h"
 #include "schedule/sends.h"
 
 namespace gyre::engine {
@@ -47,6 +49,42 @@ bool networks_may_reach_gpus() {
   const char* const level = std::getenv("NCCL_NET_GDR_LEVEL");
   if (level == nullptr) return false;
   return std::string_view(level) == "SYS" || std::strtol(level, nullptr, 10) >= 4;
+}
+
+// As NCCL has it: for machines whose GPUs, or whose IPC, can't be trusted. How far GPUs are from each other is not known here.
+bool gpus_are_apart() {
+  const char* const disabled = std::getenv("NCCL_P2P_DISABLE");
+  if (disabled != nullptr && *disabled != '\0' && *disabled != '0') return true;
+  const char* const level = std::getenv("NCCL_P2P_LEVEL");
+  const std::string_view most = level != nullptr ? level : "";
+  if (most == "LOC" || most == "0") return true;
+  if (!most.empty() && most != "SYS" && std::strtol(level, nullptr, 10) < 5)
+    log::warn("NCCL_P2P_LEVEL={} is taken for SYS: GPU memory is reached wherever CUDA can; LOC keeps GPUs apart", most);
+  return false;
+}
+
+/// Another one each time: a region may be an earlier communicator's, with its pattern.
+uint64_t new_seed() {
+  std::random_device random;
+  return uint64_t{random()} << 32 | random();
+}
+
+Result<kernels::ReachableMemory> region_with_pattern(kernels::Gpu& gpu, size_t bytes, uint64_t seed) {
+  auto region = GYRE_TRY(gpu.allocate_reachable(std::max(bytes, DeviceProbe::bytes)));
+  auto probe = GYRE_TRY(DeviceProbe::open(gpu));
+  GYRE_TRY(probe.write(region.memory.get(), seed));
+  return region;
+}
+
+/// What a rank offers, where its GPU's memory is reached, and the pattern in it read.
+Result<kernels::ReachedMemory> reach_pattern(kernels::Gpu& gpu, std::string_view offer) {
+  uint64_t seed = 0;
+  if (offer.size() < sizeof seed) return Error{Code::cuda, "an offer that is cut off"};
+  std::memcpy(&seed, offer.data(), sizeof seed);
+  const auto theirs = GYRE_TRY(gpu.reach(offer.substr(sizeof seed)));
+  auto probe = GYRE_TRY(DeviceProbe::open(gpu));
+  GYRE_TRY(probe.read(theirs.address, seed));
+  return theirs;
 }
 
 }  // namespace
@@ -156,18 +194,17 @@ void DeviceMemory::take_packets(const std::vector<std::string>& offers) {
   }
 }
 
-// Empty: there is none.
+// Empty: there is none. Begins with the seed of the pattern that is left there.
 std::string DeviceMemory::handle_of_region(kernels::Gpu& gpu, size_t bytes) {
-  // As NCCL has it: for machines whose GPUs, or whose IPC, can't be trusted.
-  const char* const disabled = std::getenv("NCCL_P2P_DISABLE");
-  if (disabled != nullptr && *disabled != '\0' && *disabled != '0') return {};
-  auto region = gpu.allocate_reachable(packet_bytes + bytes);
+  if (gpus_are_apart()) return {};
+  const uint64_t seed = new_seed();
+  auto region = region_with_pattern(gpu, packet_bytes + bytes, seed);
   if (!region) {
     log::warn("rank {}: no GPU memory for others, messages go by the host: {}", rank_, region.error().what);
     return {};
   }
   region_ = std::move(region->memory);
-  return region->handle;
+  return std::string(reinterpret_cast<const char*>(&seed), sizeof seed) + region->handle;
 }
 
 // For each rank of this host, in their order, 1 where its region is open, and for this rank itself.
@@ -178,7 +215,7 @@ std::string DeviceMemory::open_others(kernels::Gpu& gpu, const std::vector<std::
     if (!near_[peer]) continue;
     const bool own = peer == static_cast<size_t>(rank_);
     if (!own && region_ != nullptr && offers[peer].size() > offer_bytes) {
-      const auto theirs = gpu.reach(std::string_view(offers[peer]).substr(offer_bytes));
+      const auto theirs = reach_pattern(gpu, std::string_view(offers[peer]).substr(offer_bytes));
       if (theirs) {
         regions_[peer] = theirs->address + packet_bytes;
         in_turns_ = in_turns_ || theirs->in_turns;

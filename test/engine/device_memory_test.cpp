@@ -1,6 +1,7 @@
 // Where messages of collectives on a device lie: on GPUs, where ranks reach each other's, and not written over before they are read.
 #include <fmt/format.h>
 
+#include "engine/device_probe.h"
 #include "test/catch.h"
 #include "test/engine/device_ranks.h"
 #include "transport/posted_fifo.h"
@@ -64,7 +65,46 @@ std::string broadcast_to_slow(DeviceRank& on, HandOff hand_off) {
   return {};
 }
 
+/// Reaches what was never written, as GPUs do behind an IOMMU that leads elsewhere.
+class MisledGpu final : public test::GpuOver {
+ public:
+  using GpuOver::GpuOver;
+  Result<kernels::ReachedMemory> reach(std::string_view handle) override {
+    const auto there = GYRE_TRY(GpuOver::reach(handle));
+    elsewhere_ = GYRE_TRY(allocate(DeviceProbe::bytes));
+    return kernels::ReachedMemory{elsewhere_.get(), there.on_this_gpu};
+  }
+
+ private:
+  kernels::GpuMemory elsewhere_;
+};
+
+/// 1: each rank reaches all others, 0: none, -1: not opened.
+std::vector<int> everywhere_of(int ranks, int misled) {
+  std::vector<int> all(static_cast<size_t>(ranks), -1);
+  CHECK(test::first_wrong(test::run_ranks(ranks, test::all_configured({"GYRE_TRANSPORT=loopback"}), [&](Communicator& host) -> std::string {
+          const auto device = test::TestDevice::open();
+          MisledGpu wrong(device->gpu());
+          const auto memory = DeviceMemory::open(host, host.rank() == misled ? wrong : device->gpu());
+          if (!memory) return memory.error().what;
+          all[static_cast<size_t>(host.rank())] = memory->everywhere() ? 1 : 0;
+          return {};
+        })) == "");
+  return all;
+}
+
 }  // namespace
+
+TEST_CASE("messages stay on GPUs where each reads what another has written, and no rank asks otherwise", "[device]") {
+  CHECK(everywhere_of(2, -1) == std::vector{1, 1});
+  CHECK(everywhere_of(2, 1) == std::vector{0, 0});
+  for (const auto& [level, reached] : {std::pair{"LOC", 0}, {"0", 0}, {"SYS", 1}, {"PIX", 1}}) {
+    INFO("NCCL_P2P_LEVEL=" << level);
+    REQUIRE(setenv("NCCL_P2P_LEVEL", level, 1) == 0);
+    CHECK(everywhere_of(2, -1) == std::vector{reached, reached});
+    REQUIRE(unsetenv("NCCL_P2P_LEVEL") == 0);
+  }
+}
 
 // In place: read once and written once to be sent on, and each message read, but where a rank is the last to add or to get it.
 TEST_CASE("a ring's all-reduce of 1 GiB in the memory of GPUs is given to a stream by gates, and moves (6N - 4) / N times that",

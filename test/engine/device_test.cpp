@@ -91,6 +91,22 @@ TEST_CASE("every type and operation gives the host's bits on a device", "[device
   }
 }
 
+TEST_CASE("every collective of every type gives the host's bits on 5 and 8 ranks' devices", "[device]") {
+  for (const int ranks : test::sampled(std::array{5, 8})) {
+    INFO(ranks << " ranks");
+    CHECK(run_device_ranks(ranks, settings, [](DeviceRank& on) -> std::string {
+            size_t turn = 0;
+            for (const Collective collective : all_collectives()) {
+              for (const DataType type : all_data_types()) {
+                const Call call{collective, 131, type, ReduceOp::sum, rooted(collective) ? on.size() - 1 : 0};
+                if (std::string wrong = same_bits(on, call, test::both_hand_offs.at(turn++ % 2), false); !wrong.empty()) return wrong;
+              }
+            }
+            return {};
+          }) == "");
+  }
+}
+
 TEST_CASE("reductions of many sources give the host's bits on a device", "[device]") {
   for (const char* family : {"one_shot", "two_shot"}) {
     INFO(family);

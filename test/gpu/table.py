@@ -3,7 +3,7 @@
 import json
 import sys
 
-ORDER = ("machine", "copy of the card", "step", "round trip", "small", "all_reduce", "processes", "torch networks")
+ORDER = ("part", "machine", "copy of the card", "step", "round trip", "small", "all_reduce", "processes", "torch networks")
 
 
 def words(value):

@@ -94,7 +94,9 @@ Result<Choice> by_price(const Circumstances& c, const Call& call, topo::Profiles
   for (const topo::Candidate& candidate : priced.candidates) {
     if (!candidate.refused.empty()) break;  // those that follow are, too
     for (Choice& way : ways_to_run(c, call, candidate)) {
-      if (!excluded.contains(key(way))) return std::move(way);
+      if (excluded.contains(key(way))) continue;
+      way.seconds = topo::predicted(candidate);
+      return std::move(way);
     }
   }
   const Placed placed = placed_for(c, call);

@@ -52,6 +52,7 @@ struct Choice {
   topo::Shape shape;                        ///< for positions
   std::vector<schedule::RankOrder> orders;  ///< the rank at each: on all channels, or on each its own; empty: its number
   std::string instead;                      ///< why it is not the algorithm that was named; empty: it is, or none was
+  double seconds = 0;                       ///< predicted; 0: of one that was named
 };
 /// ", along 2 channels over GPUs": how a schedule in these orders goes; empty: by the ranks' numbers.
 std::string along(const std::vector<schedule::RankOrder>&);

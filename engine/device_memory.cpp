@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "engine/device_ordered.h"
 #include "engine/device_probe.h"
+#include "engine/stream_operations.h"
 #include "schedule/sends.h"
 
 namespace gyre::engine {
@@ -94,6 +95,7 @@ Result<DeviceMemory> DeviceMemory::open(Communicator& communicator, kernels::Gpu
   memory.rank_ = communicator.rank();
   memory.slots_ = communicator.slots();
   memory.near_ = communicator.connections().near;
+  communicator.prefer_fitting(fits_stream);
   GYRE_TRY(memory.reach(communicator, gpu));
   GYRE_TRY(memory.carry(communicator.connections(), gpu));
   return memory;

@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "engine/stream_operations.h"
 #include "kernels/mem.h"
 #include "kernels/ordered.h"
 #include "kernels/reduce_host.h"
@@ -79,10 +80,7 @@ Status DeviceQueue::refuse(const Call& call) const {
 }
 
 HandOff DeviceQueue::fitting(const DeviceSteps& steps) const {
-  if (!gpu_.streams_wait()) return HandOff::stays;
-  size_t operations = 3 + 2 * steps.steps.size();
-  for (const DeviceKernel& kernel : steps.kernels) operations += kernel.args.count != 0 ? 1 : 0;
-  return operations <= most_operations ? HandOff::gates : HandOff::stays;
+  return gpu_.streams_wait() && stream_operations(steps) <= most_stream_operations ? HandOff::gates : HandOff::stays;
 }
 
 Tickets DeviceQueue::reserve(size_t count, HandOff hand_off) {

@@ -29,10 +29,6 @@ struct Tickets {
 
 class DeviceQueue {
  public:
-  /// Operations of a collective on the stream at most, else its kernels are one that stays: a stream holds some thousand, and then blocks
-  /// its caller.
-  static constexpr size_t most_operations = 256;
-
   static Result<std::unique_ptr<DeviceQueue>> open(kernels::Gpu&, MessagePath);
   ~DeviceQueue();  ///< kernels that wait are let go; the stream ends
   DeviceQueue(const DeviceQueue&) = delete;

@@ -1,6 +1,7 @@
 // What the calls of a communicator run, by messages or directly: made once for each call, of schedules that are proven first, and kept. It
 // follows from what all ranks know, so that they choose alike. It must not know of connections and buffers.
 #pragma once
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -83,6 +84,11 @@ class Planner {
   };
   /// The same, and messages go by such memory and not by the transport's slots. Nothing has been planned yet.
   void only_by_messages(const Room&);
+  /// Whether a plan of messages runs well, alike on all ranks.
+  using Fits = std::function<bool(const Plan&)>;
+  /// A plan that does not has messages as long as the room allows; if it still does not, `auto` takes another, as long as one does that is
+  /// not predicted to take several times as long.
+  void prefer_fitting(Fits fits) { fits_ = std::move(fits), plans_.clear(); }
   /// Valid until the next call of this; shared_from_this() keeps it. Error: also a call that is not valid.
   Result<Planned*> planned(const Call&);
   /// The same, at once, where the last one was such a call; else null.
@@ -97,7 +103,8 @@ class Planner {
 
  private:
   Result<std::shared_ptr<const Proven>> proven(const Choice&);
-  size_t slot_bytes(const schedule::Schedule&) const;
+  Result<Plan> cut(std::shared_ptr<const Proven>, const Call&) const;
+  bool fits(const Plan& plan) const { return fits_ == nullptr || fits_(plan); }
   void say_instead(const Call&, const Choice&);
   Status plan_messages(Planned&);
   Result<std::optional<DirectPlan>> directly(const Call&);
@@ -112,6 +119,7 @@ class Planner {
   int ranks_;
   transport::Slots slots_;
   size_t room_bytes_ = 0;  ///< Room::bytes; 0: every connection has its slots
+  Fits fits_;
   size_t channels_;
   bool direct_;
   bool contests_;

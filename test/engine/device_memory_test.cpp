@@ -1,6 +1,8 @@
 // Where messages of collectives on a device lie: on GPUs, where ranks reach each other's, and not written over before they are read.
 #include <fmt/format.h>
 
+#include <optional>
+
 #include "engine/device_probe.h"
 #include "test/catch.h"
 #include "test/engine/device_ranks.h"
@@ -16,8 +18,9 @@ namespace {
 
 constexpr size_t GiB = size_t{1} << 30;
 
-/// What a stream is given for a call whose messages lie on GPUs, without running it; empty: it waits for flags between kernels.
-std::string by_gates(Communicator& host, const Call& call) {
+/// What a stream is given for a call whose messages lie on GPUs, without running it; empty: it waits for flags between kernels, which move
+/// so many bytes, if that is known.
+std::string by_gates(Communicator& host, const Call& call, std::optional<size_t> moved = {}) {
   const auto gpu = test::TestDevice::open();
   auto memory = DeviceMemory::open(host, gpu->gpu());
   if (!memory) return memory.error().what;
@@ -31,9 +34,7 @@ std::string by_gates(Communicator& host, const Call& call) {
   if (!queue) return queue.error().what;
   auto* const nowhere = reinterpret_cast<std::byte*>(uintptr_t{1} << 40);  // no kernel runs
   const DeviceSteps steps = device_steps(**plan, host.rank(), *turns, {nowhere, nowhere, 0}, nowhere, memory->staging(**plan));
-  const auto ranks = static_cast<size_t>(host.size());
-  const size_t moved = ranks > 1 ? (6 * ranks - 4) * (call.count * size_of(call.type) / ranks) : 0;
-  if (steps.traffic() != moved) return fmt::format("{} bytes are moved, not {}", steps.traffic(), moved);
+  if (moved && steps.traffic() != *moved) return fmt::format("{} bytes are moved, not {}", steps.traffic(), *moved);
   if ((*queue)->fitting(steps) == HandOff::gates) return {};
   return fmt::format("{}: {} steps, {} kernels", (*plan)->text(), steps.steps.size(), steps.kernels.size());
 }
@@ -112,10 +113,36 @@ TEST_CASE("a ring's all-reduce of 1 GiB in the memory of GPUs is given to a stre
   for (const int ranks : {1, 2, 3, 4, 8}) {
     INFO(ranks << " ranks");
     CHECK(test::first_wrong(test::run_ranks(ranks, test::all_configured({"GYRE_ALGORITHM=ring"}), [&](Communicator& host) {
-            const size_t chunk = GiB / sizeof(float) / static_cast<size_t>(ranks) >> 16 << 16;  // of whole slices
-            return by_gates(host, {Collective::all_reduce, chunk * static_cast<size_t>(ranks), DataType::float32, ReduceOp::sum, 0});
+            const auto n = static_cast<size_t>(ranks);
+            const size_t chunk = GiB / sizeof(float) / n >> 16 << 16;  // of whole slices
+            return by_gates(host, {Collective::all_reduce, chunk * n, DataType::float32, ReduceOp::sum, 0},
+                            n > 1 ? (6 * n - 4) * chunk * sizeof(float) : 0);
           })) == "");
   }
+}
+
+// Prices alone would take trees for some of these, of more steps. 2 GiB in memory of GPUs of several ranks need longer messages.
+TEST_CASE("what is chosen for large calls in the memory of GPUs is given to a stream by gates", "[device]") {
+  for (const int ranks : {1, 2, 3, 4, 8}) {
+    const size_t most = ranks > 2 ? 2 * GiB : 3 * GiB / 2;
+    for (const size_t bytes : {GiB, most}) {
+      for (const Collective collective : {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter}) {
+        INFO(ranks << " ranks, " << bytes << " bytes, " << name(collective));
+        const size_t parts = collective == Collective::all_reduce ? 1 : static_cast<size_t>(ranks);
+        const Call call{collective, bytes / sizeof(float) / parts, DataType::float32, ReduceOp::sum, 0};
+        CHECK(test::first_wrong(
+                  test::run_ranks(ranks, test::all_configured({}), [&](Communicator& host) { return by_gates(host, call); })) == "");
+      }
+    }
+  }
+}
+
+// Whoever names an algorithm gets it.
+TEST_CASE("an algorithm that is named runs in the memory of GPUs also where it takes more operations than a stream", "[device]") {
+  CHECK(test::run_ranks(2, test::all_configured({"GYRE_ALGORITHM=double_tree"}), [&](Communicator& host) {
+          const std::string wrong = by_gates(host, {Collective::all_reduce, GiB / sizeof(float), DataType::float32, ReduceOp::sum, 0});
+          return wrong.substr(0, wrong.find(':'));
+        }) == test::Words(2, "all_reduce count=268435456 type=float op=sum algorithm=double_tree channels=2"));
 }
 
 TEST_CASE("collectives with long messages on GPUs give the host's bits", "[device]") {

@@ -181,8 +181,9 @@ std::vector<std::unique_ptr<DeviceLink>> DeviceCommunicator::links(const DeviceP
     const auto& arriving = program.steps.arriving[c];
     const auto& leaving = program.steps.leaving[c];
     if (arriving.empty() && leaving.empty()) continue;
-    made[c] = device_link({*fifos[c / ranks][c % ranks], call.word, arriving, leaving, program.staging, c, memory_.landing(c)},
-                          memory_.reaches(static_cast<Rank>(c % ranks)));
+    made[c] = device_link(
+        {*fifos[c / ranks][c % ranks], call.word, arriving, leaving, program.staging, c, memory_.landing(c), communicator_->slots().bytes},
+        memory_.reaches(static_cast<Rank>(c % ranks)));
   }
   return made;
 }

@@ -7,6 +7,18 @@
 namespace gyre::engine {
 namespace {
 
+/// How far messages have gone, which go in parts.
+struct InParts {
+  uint32_t message = 0;
+  size_t bytes = 0;  // of it
+
+  size_t part(std::span<const size_t> all, size_t most) const { return std::min(all[message] - bytes, most); }
+  void pass(std::span<const size_t> all, size_t part) {
+    bytes += part;
+    if (bytes == all[message]) ++message, bytes = 0;
+  }
+};
+
 /// By staging on both sides, between which the transport carries them. What has come counts as arrived when kernels can see it.
 class CarriedLink final : public DeviceLink {
  public:
@@ -15,54 +27,60 @@ class CarriedLink final : public DeviceLink {
 
   void again(uint64_t word) override {
     DeviceLink::again(word);
-    announced_ = came_ = 0;
+    announced_ = came_ = out_ = {};
   }
 
   bool receive() override {
     const std::span<const size_t> bytes = messages_.arriving;
     transport::Fifo& from = messages_.fifo;
     const auto room = static_cast<uint32_t>(std::min(bytes.size(), read_ + messages_.staging.credits));
-    for (; from.posted() && announced_ < room; ++announced_) {
-      if (!from.expect(messages_.word, in_place() ? incoming(announced_) : nullptr, bytes[announced_])) break;
+    while (from.posted() && announced_.message < room) {
+      const size_t part = announced_.part(bytes, most());
+      if (!from.expect(messages_.word, in_place() ? place(announced_) : nullptr, part)) break;
+      announced_.pass(bytes, part);
     }
-    const uint32_t before = arrived_ + came_;
-    for (; came_ < room; ++came_) {
+    bool any = false;
+    while (came_.message < room) {
       const transport::Arrival arrival = from.front();
       if (arrival.data == nullptr) break;
       // Nothing is touched before both sides agree on what they run.
-      strange_ = arrival.plan != messages_.word || arrival.bytes != bytes[came_];
+      strange_ = arrival.plan != messages_.word || arrival.bytes != came_.part(bytes, most());
       if (strange_) break;
       take(arrival);
+      came_.pass(bytes, arrival.bytes);
       from.pop();
+      any = true;
     }
-    while (arrived_ < came_ && seen(arrived_)) ++arrived_;
-    return arrived_ + came_ != before;
+    for (; arrived_ < came_.message && seen(arrived_); any = true) ++arrived_;
+    return any;
   }
 
   bool send() override {
     transport::Fifo& to = messages_.fifo;
-    const uint32_t before = sent_;
-    while (sent_ < made_ && pass()) ++sent_;
+    bool any = false;
+    for (; out_.message < made_ && pass(); any = true) sent_ = out_.message;
     if (!to.posted()) {
       freed_ = sent_;
     } else if (freed_ < sent_) {  // asking also sends what could not be sent yet
       const uint64_t completed = to.completed();
       while (freed_ < sent_ && numbers_[freed_ % numbers_.size()] <= completed) ++freed_;
     }
-    return sent_ != before;
+    return any;
   }
 
  private:
   /// Sent from staging, and received there. Not asked when this is made: by then a connection may have ended that nobody knows of.
   bool in_place() const { return messages_.landing != nullptr || messages_.fifo.direct(); }
-  std::byte* incoming(uint32_t message) const { return messages_.staging.incoming(messages_.connection, message); }
+  // Of a part: both ends have the same, whether or not one of them has its staging where the network reaches it.
+  size_t most() const { return messages_.fifo.direct() ? SIZE_MAX : messages_.slot_bytes; }
+  std::byte* place(const InParts& in) const { return messages_.staging.incoming(messages_.connection, in.message) + in.bytes; }
 
   void take(const transport::Arrival& arrival) {
-    std::byte* const place = incoming(came_);
+    std::byte* const to = place(came_);
     if (!flushes_.empty())
-      flush_of(came_) = arrival.bytes != 0 ? messages_.landing->came(place) : 0;
-    else if (arrival.data != place && arrival.bytes != 0)
-      std::memcpy(place, arrival.data, arrival.bytes);
+      flush_of(came_.message) = arrival.bytes != 0 ? messages_.landing->came(to) : 0;
+    else if (arrival.data != to && arrival.bytes != 0)
+      std::memcpy(to, arrival.data, arrival.bytes);
   }
   bool seen(uint32_t message) { return flushes_.empty() || messages_.landing->seen(flush_of(message)); }
   uint64_t& flush_of(uint32_t message) { return flushes_[message % flushes_.size()]; }
@@ -70,21 +88,22 @@ class CarriedLink final : public DeviceLink {
   // False: no credit.
   bool pass() {
     transport::Fifo& to = messages_.fifo;
-    const std::byte* const message = messages_.staging.outgoing(messages_.connection, sent_);
-    const size_t bytes = messages_.leaving[sent_];
+    const std::byte* const part = messages_.staging.outgoing(messages_.connection, out_.message) + out_.bytes;
+    const size_t bytes = out_.part(messages_.leaving, most());
     if (in_place()) {
-      if (!to.send_from(messages_.word, message, bytes)) return false;
+      if (!to.send_from(messages_.word, part, bytes)) return false;
     } else {
       std::byte* const slot = to.reserve(bytes);
       if (slot == nullptr) return false;
-      if (bytes != 0) std::memcpy(slot, message, bytes);
+      if (bytes != 0) std::memcpy(slot, part, bytes);
       to.commit(messages_.word, bytes);
     }
-    numbers_[sent_ % numbers_.size()] = to.sent();
+    numbers_[out_.message % numbers_.size()] = to.sent();
+    out_.pass(messages_.leaving, bytes);
     return true;
   }
 
-  uint32_t announced_ = 0, came_ = 0;
+  InParts announced_, came_, out_;
   std::vector<uint64_t> numbers_;  // [place]: what completed() must reach; of posted connections
   std::vector<uint64_t> flushes_;  // [place]: by which it can be seen; none: as it comes
 };

@@ -20,7 +20,8 @@ class DeviceLink {
     std::span<const size_t> arriving, leaving;
     const Staging& staging;
     uint32_t connection = 0;
-    Landing* landing = nullptr;  ///< where the staging lies in memory of the GPU that the network reaches; null: in memory of the host
+    Landing* landing = nullptr;    ///< where the staging lies in memory of the GPU that the network reaches; null: in memory of the host
+    size_t slot_bytes = SIZE_MAX;  ///< of the connection: longer messages go in parts, but where it takes them from the staging
   };
   explicit DeviceLink(const Messages& messages) : messages_(messages) {}
   DeviceLink(const DeviceLink&) = delete;

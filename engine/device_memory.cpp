@@ -26,6 +26,9 @@ constexpr size_t alignment = 256;  // of a message, as cudaMalloc's
 // while others are read, and so much memory that 1 GiB goes in fewer operations than a stream takes.
 constexpr transport::Slots long_slots{4, 32 * MiB};
 constexpr size_t most_region_bytes = 256 * MiB;
+// Of others: 1 MiB takes a network of 400 Gb/s twice as long as a kernel its hand-off.
+constexpr transport::Slots carried_slots{8, MiB};
+constexpr size_t least_message_bytes = 4 << 10;
 
 /// Of a region, whose first bytes they are: so they lie there whatever a rank was told of messages.
 constexpr size_t packet_bytes = sizeof(kernels::PacketBuffers);
@@ -43,6 +46,9 @@ std::string offer_of(bool longer) {
 
 size_t peers(const std::vector<bool>& near) { return static_cast<size_t>(std::count(near.begin(), near.end(), true)) - 1; }
 size_t long_region_bytes(size_t peers) { return std::min(most_region_bytes, peers * long_slots.credits * long_slots.bytes); }
+
+// A ring's messages can be of 4 MiB; only of a thousand ranks is it more, who may all send each other something.
+size_t carried_room(size_t connections) { return std::max(32 * MiB, connections * carried_slots.credits * least_message_bytes); }
 
 // By NCCL's variable, but not by its default: how far the NIC is from the GPU is not known here, and none of it has run on hardware, so it
 // must be allowed at any distance. NCCL's older numbers: 4 and more.
@@ -115,7 +121,7 @@ Status DeviceMemory::carry(Connections& connections, kernels::Gpu& gpu) {
     pinned.insert(pinned.end(), carried.begin(), carried.end());
   }
   if (pinned.empty()) return {};
-  pinned_ = GYRE_TRY(gpu.allocate_pinned(pinned.size() * carried_bytes()));
+  pinned_ = GYRE_TRY(gpu.allocate_pinned(carried_bytes(pinned.size())));
   place(pinned_.get(), pinned, nullptr);
   return {};
 }
@@ -144,7 +150,7 @@ void DeviceMemory::land(Backend& backend, kernels::Gpu& gpu) {
 Result<std::unique_ptr<Landing>> DeviceMemory::land_on(kernels::Gpu& gpu, const Backend& backend,
                                                        const std::vector<uint32_t>& connections) {
   GYRE_TRY(backend.worker->moves_gpu_memory());
-  const size_t bytes = connections.size() * carried_bytes();
+  const size_t bytes = carried_bytes(connections.size());
   auto exposed = GYRE_TRY(gpu.allocate_exposed(bytes));
   const Landing::Region region = std::move(exposed.memory);
   auto landing = GYRE_TRY(Landing::open(*backend.worker, region, bytes, exposed.dmabuf.get()));
@@ -154,18 +160,26 @@ Result<std::unique_ptr<Landing>> DeviceMemory::land_on(kernels::Gpu& gpu, const 
   return landing;
 }
 
+size_t DeviceMemory::carried_bytes(size_t connections) const {
+  return 2 * (carried_room_ != 0 ? carried_room_ : connections * slots_.credits * slots_.bytes);
+}
+
 void DeviceMemory::place(std::byte* at, const std::vector<uint32_t>& connections, Landing* landing) {
-  for (const uint32_t c : connections) carried_[c] = {std::exchange(at, at + carried_bytes()), landing};
+  const size_t each = carried_room_ != 0 ? 0 : slots_.credits * slots_.bytes;
+  std::byte* out = at + carried_bytes(connections.size()) / 2;
+  for (const uint32_t c : connections) carried_[c] = {std::exchange(at, at + each), std::exchange(out, out + each), landing};
 }
 
 // Each tells all what opens its region, and then whose it could open: two that can't both open the other's go by pinned memory.
 Status DeviceMemory::reach(Communicator& communicator, kernels::Gpu& gpu) {
   const size_t near = peers(near_);
   const bool one_host = near + 1 == near_.size();
-  const bool longer = one_host && communicator.slots_by_default();
+  const bool longer = communicator.slots_by_default();
   const size_t usual = near * communicator.connections().fifos.size() * slots_.credits * slots_.bytes;
+  const size_t carried = carried_room((near_.size() - 1) * communicator.connections().fifos.size());
+  const size_t room = one_host ? std::max(long_region_bytes(near), carried) : carried;
   std::string offer = offer_of(longer);
-  if (near != 0) offer += handle_of_region(gpu, longer ? std::max(usual, long_region_bytes(near)) : usual);
+  if (near != 0) offer += handle_of_region(gpu, longer ? std::max(usual, room) : usual);
   const auto offers = GYRE_TRY(communicator.all_gather(offer));
   const auto opened = GYRE_TRY(communicator.all_gather(open_others(gpu, offers)));
   const bool at_once = GYRE_TRY(all_have(communicator.bootstrap(), !in_turns_));
@@ -181,10 +195,10 @@ Status DeviceMemory::reach(Communicator& communicator, kernels::Gpu& gpu) {
   const bool few = near_.size() > 1 && near_.size() <= kernels::most_packet_ranks;
   if (everywhere_ && at_once && few && communicator.connections().missing.empty()) take_packets(offers);
   GYRE_TRY(communicator.only_on_gpus(reached, !packets_.empty()));
-  if (!everywhere_ || !std::all_of(offers.begin(), offers.end(), [](const std::string& theirs) { return theirs.starts_with('1'); }))
-    return {};
-  slots_ = long_slots;
-  communicator.only_by_messages({slots_, long_region_bytes(near)});
+  if (!std::all_of(offers.begin(), offers.end(), [](const std::string& theirs) { return theirs.starts_with('1'); })) return {};
+  slots_ = everywhere_ ? long_slots : carried_slots;
+  carried_room_ = everywhere_ ? 0 : carried;
+  communicator.only_by_messages({slots_, everywhere_ ? long_region_bytes(near) : carried, !everywhere_});
   return {};
 }
 
@@ -235,7 +249,7 @@ std::string DeviceMemory::open_others(kernels::Gpu& gpu, const std::vector<std::
 const DeviceMemory::Places& DeviceMemory::places(const schedule::Schedule& schedule) {
   const auto known = places_.find(&schedule);
   if (known != places_.end()) return known->second;
-  Places made{{}, schedule::sends(schedule, rank_, near_).place};
+  Places made{{}, schedule::sends(schedule, rank_, near_).place, {}, {}};
   const size_t ranks = near_.size();
   made.in.assign(made.out.size(), schedule::Sends::none);
   for (size_t peer = 0; peer < ranks; ++peer) {
@@ -243,6 +257,13 @@ const DeviceMemory::Places& DeviceMemory::places(const schedule::Schedule& sched
     const auto theirs = schedule::sends(schedule, static_cast<Rank>(peer), near_).place;
     for (size_t channel = 0; channel < schedule.channels; ++channel)
       made.in[channel * ranks + peer] = theirs[channel * ranks + static_cast<size_t>(rank_)];
+  }
+  if (carried_room_ != 0) {
+    made.carried_in = schedule::receives(schedule, rank_).place;
+    made.carried_out = schedule::sends(schedule, rank_).place;
+  } else {  // each connection's own
+    made.carried_in.assign(made.out.size(), 0);
+    made.carried_out = made.carried_in;
   }
   return places_.emplace(&schedule, std::move(made)).first->second;
 }
@@ -255,15 +276,14 @@ Staging DeviceMemory::staging(const Plan& plan) {
   if (plan.ordered()) staging.sum_count = DeviceOrderedReduction::sums(plan.schedule().ranks);
   staging.place_bytes = (plan.message_bytes() + alignment - 1) / alignment * alignment;
   const size_t bytes = staging.credits * staging.place_bytes;  // of a connection
-  const auto in_region = [&](std::byte* region, uint32_t place) {
-    return place != schedule::Sends::none ? region + place * bytes : nullptr;
+  const auto at = [&](std::byte* first, uint32_t place) {
+    return first != nullptr && place != schedule::Sends::none ? first + place * bytes : nullptr;
   };
   for (size_t c = 0; c < where.out.size(); ++c) {
     const size_t peer = c % staging.ranks;
     const bool on_gpu = regions_[peer] != nullptr;
-    std::byte* const carried = carried_[c].at;
-    staging.in.push_back(on_gpu ? in_region(regions_[peer], where.in[c]) : carried);
-    staging.out.push_back(on_gpu ? in_region(region_.get() + packet_bytes, where.out[c]) : carried != nullptr ? carried + bytes : nullptr);
+    staging.in.push_back(on_gpu ? at(regions_[peer], where.in[c]) : at(carried_[c].in, where.carried_in[c]));
+    staging.out.push_back(on_gpu ? at(region_.get() + packet_bytes, where.out[c]) : at(carried_[c].out, where.carried_out[c]));
   }
   return staging;
 }

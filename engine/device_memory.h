@@ -40,13 +40,15 @@ class DeviceMemory {
   Staging staging(const Plan&);
 
  private:
-  /// [connection]: which one it is of those on which the sender has places for messages.
+  /// [connection]: which one it is of those on which the sender has places for messages, and of those of a transport on which this rank
+  /// receives and sends.
   struct Places {
-    std::vector<uint32_t> in, out;
+    std::vector<uint32_t> in, out, carried_in, carried_out;
   };
-  /// Places in, then out, of messages that a transport carries; null: there are none.
+  /// Where messages begin that a transport carries, and go over other connections, too, if there is a room for all; null: there are none.
   struct Carried {
-    std::byte* at = nullptr;
+    std::byte* in = nullptr;
+    std::byte* out = nullptr;
     Landing* landing = nullptr;
   };
   Status reach(Communicator&, kernels::Gpu&);
@@ -55,7 +57,7 @@ class DeviceMemory {
   void land(Backend&, kernels::Gpu&);
   Result<std::unique_ptr<Landing>> land_on(kernels::Gpu&, const Backend&, const std::vector<uint32_t>& connections);
   void place(std::byte* at, const std::vector<uint32_t>& connections, Landing*);
-  size_t carried_bytes() const { return 2 * slots_.credits * slots_.bytes; }  // of a connection
+  size_t carried_bytes(size_t connections) const;
   std::string handle_of_region(kernels::Gpu&, size_t bytes);
   std::string open_others(kernels::Gpu&, const std::vector<std::string>& offers);
   void take_packets(const std::vector<std::string>& offers);
@@ -63,7 +65,8 @@ class DeviceMemory {
 
   Rank rank_ = 0;
   transport::Slots slots_;
-  std::vector<bool> near_;  // [peer]
+  size_t carried_room_ = 0;  // for what is carried one way, on all connections together; 0: each has its slots
+  std::vector<bool> near_;   // [peer]
   kernels::GpuMemory region_, pinned_;
   std::vector<Landing::Region> landed_;
   /// [peer]: theirs as this rank's GPU reaches it, behind the packets; null: not both reach each other's

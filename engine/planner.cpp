@@ -48,7 +48,7 @@ void Planner::only_by_messages(const Room& room) {
   schedules_.clear();
   unfit_.clear();
   slots_ = room.slots;
-  room_bytes_ = room.bytes;
+  room_ = room;
   circumstances_.cutting.slot_bytes = slots_.bytes;
   circumstances_.cutting.slices = schedule::slices_under_way(slots_.credits);
   circumstances_.cutting.credits = slots_.credits;
@@ -56,8 +56,9 @@ void Planner::only_by_messages(const Room& room) {
 
 // Messages are longer than slots only for that, and where the room, divided among so many, has more for each.
 Result<Plan> Planner::cut(std::shared_ptr<const Proven> proven, const Call& call) const {
-  if (room_bytes_ == 0) return Plan::make(std::move(proven), call, slots_.bytes);
-  const size_t each = room_bytes_ / slots_.credits / std::max(1U, schedule::most_sends(proven->schedule));
+  if (room_.bytes == 0) return Plan::make(std::move(proven), call, slots_.bytes);
+  const uint32_t received = room_.received ? schedule::most_receives(proven->schedule) : 0;
+  const size_t each = room_.bytes / slots_.credits / std::max({1U, schedule::most_sends(proven->schedule), received});
   const size_t most = each / slot_alignment * slot_alignment;
   Plan plan = GYRE_TRY(Plan::make(proven, call, std::min(slots_.bytes, most)));
   if (most <= slots_.bytes || fits(plan)) return plan;

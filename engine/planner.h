@@ -81,6 +81,7 @@ class Planner {
   struct Room {
     transport::Slots slots;  ///< of a connection, at most
     size_t bytes = 0;        ///< of a rank, on all connections together
+    bool received = false;   ///< there is as much for those that it receives
   };
   /// The same, and messages go by such memory and not by the transport's slots. Nothing has been planned yet.
   void only_by_messages(const Room&);
@@ -118,7 +119,7 @@ class Planner {
   Rank rank_;
   int ranks_;
   transport::Slots slots_;
-  size_t room_bytes_ = 0;  ///< Room::bytes; 0: every connection has its slots
+  Room room_{};  ///< no bytes: every connection has its slots
   Fits fits_;
   size_t channels_;
   bool direct_;

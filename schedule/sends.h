@@ -1,4 +1,4 @@
-// On which connections a schedule has a rank send: what memory for messages is divided among.
+// On which connections a schedule has a rank send, or receive: what memory for messages is divided among.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -15,7 +15,10 @@ struct Sends {
 };
 /// `counts`: by rank, which peers do; empty: all.
 Sends sends(const Schedule&, Rank, const std::vector<bool>& counts = {});
+/// The same of those that it receives on.
+Sends receives(const Schedule&, Rank);
 /// Of the rank that sends on the most connections.
 uint32_t most_sends(const Schedule&);
+uint32_t most_receives(const Schedule&);
 
 }  // namespace gyre::schedule

@@ -18,13 +18,14 @@ namespace {
 
 constexpr size_t GiB = size_t{1} << 30;
 
-/// What a stream is given for a call whose messages lie on GPUs, without running it; empty: it waits for flags between kernels, which move
-/// so many bytes, if that is known.
-std::string by_gates(Communicator& host, const Call& call, std::optional<size_t> moved = {}) {
+/// What a stream is given for a call, without running it, where ranks reach the memory of each other's GPUs, or no other rank's; empty: it
+/// waits for flags between kernels, which move so many bytes, if that is known.
+std::string by_gates(Communicator& host, const Call& call, std::optional<size_t> moved = {}, bool reached = true) {
   const auto gpu = test::TestDevice::open();
-  auto memory = DeviceMemory::open(host, gpu->gpu());
+  test::UnreachableGpu unreachable(gpu->gpu());
+  auto memory = DeviceMemory::open(host, reached ? gpu->gpu() : unreachable);
   if (!memory) return memory.error().what;
-  if (!memory->everywhere()) return "not on GPUs";
+  if (memory->everywhere() != reached) return "messages do not go where they should";
   const auto plan = host.plan(call);
   if (!plan) return plan.error().what;
   const uint32_t credits = transport::PostedFifo::certain_credits(memory->slots());
@@ -145,17 +146,51 @@ TEST_CASE("an algorithm that is named runs in the memory of GPUs also where it t
         }) == test::Words(2, "all_reduce count=268435456 type=float op=sum algorithm=double_tree channels=2"));
 }
 
-TEST_CASE("collectives with long messages on GPUs give the host's bits", "[device]") {
-  for (const char* algorithm : {"ring", "two_shot"}) {
-    INFO(algorithm);
-    CHECK(run_device_ranks(3, {"GYRE_TRANSPORT=loopback", std::string("GYRE_ALGORITHM=") + algorithm}, [](DeviceRank& on) -> std::string {
-            for (const size_t count : {size_t{3}, size_t{100'001}, size_t{400'000}}) {
-              const Call call{Collective::all_reduce, count, DataType::int32, ReduceOp::sum, 0};
-              if (std::string wrong = test::same_bits(on, call, HandOff::gates, true); !wrong.empty()) return wrong;
-              if (on.device.given().kernels > 30) return fmt::format("{} elements in {} kernels", count, on.device.given().kernels);
-            }
-            return {};
-          }) == "");
+// Between hosts, as here by memory of the host, too: the transport takes messages in parts.
+TEST_CASE("what is chosen for large calls by memory of the host is given to a stream by gates", "[device]") {
+  for (const int ranks : {2, 3, 4, 8}) {
+    for (const size_t MiB : {4, 32, 96}) {
+      INFO(ranks << " ranks, " << MiB << " MiB");
+      const Call call{Collective::all_reduce, MiB << 18, DataType::float32, ReduceOp::sum, 0};
+      CHECK(test::first_wrong(test::run_ranks(ranks, test::all_configured({}),
+                                              [&](Communicator& host) { return by_gates(host, call, {}, false); })) == "");
+    }
+  }
+}
+
+TEST_CASE("messages by memory of the host are as long as whoever set their length or what they may take has it", "[device]") {
+  const auto length = [](const char* setting) {
+    std::vector<std::string> settings{"GYRE_TRANSPORT=loopback"};
+    if (setting != nullptr) settings.emplace_back(setting);
+    return test::first_wrong(test::run_ranks(2, test::all_configured(settings), [](Communicator& host) {
+      const auto gpu = test::TestDevice::open();
+      test::UnreachableGpu unreachable(gpu->gpu());
+      const auto memory = DeviceMemory::open(host, unreachable);
+      return memory ? fmt::format("{} of {}", memory->slots().credits, memory->slots().bytes) : memory.error().what;
+    }));
+  };
+  CHECK(length(nullptr) == "rank 0: 8 of 1048576");
+  CHECK(length("GYRE_SLOT_BYTES=16K") == "rank 0: 8 of 16384");
+  CHECK(length("GYRE_MEMORY_BYTES=64M") == "rank 0: 8 of 65536");
+}
+
+TEST_CASE("collectives with long messages give the host's bits", "[device]") {
+  for (const char* transport : {"loopback", "tcp"}) {
+    for (const char* algorithm : {"ring", "two_shot"}) {
+      for (const test::Reach reach : test::every_reach) {
+        INFO(algorithm << " over " << transport << ", reach " << static_cast<int>(reach));
+        const auto long_messages = [](DeviceRank& on) -> std::string {
+          for (const size_t count : {size_t{3}, size_t{100'001}, size_t{400'000}}) {
+            const Call call{Collective::all_reduce, count, DataType::int32, ReduceOp::sum, 0};
+            if (std::string wrong = test::same_bits(on, call, HandOff::gates, true); !wrong.empty()) return wrong;
+            if (on.device.given().kernels > 30) return fmt::format("{} elements in {} kernels", count, on.device.given().kernels);
+          }
+          return {};
+        };
+        CHECK(run_device_ranks(3, {std::string("GYRE_TRANSPORT=") + transport, std::string("GYRE_ALGORITHM=") + algorithm}, long_messages,
+                               reach) == "");
+      }
+    }
   }
 }
 

@@ -135,6 +135,21 @@ TEST_CASE("networks reach GPUs' memory only where NCCL_NET_GDR_LEVEL allows it a
 }
 
 // So that the tests above would find an engine that lets kernels go before the flush.
+// By default messages are longer than the transport's.
+TEST_CASE("long messages by a network that reaches GPUs' memory come in parts", "[device]") {
+  const GdrLevel level;
+  GpuNetwork network;
+  CHECK(test::run_device_ranks(
+            2, {"GYRE_TRANSPORT=tcp", "GYRE_DEADLINE=20", "GYRE_ALGORITHM=ring"},
+            [](DeviceRank& on) -> std::string {
+              const Call call{Collective::all_reduce, 1'000'001, DataType::int32, ReduceOp::sum, 0};
+              if (std::string wrong = test::same_bits(on, call, HandOff::gates, true); !wrong.empty()) return wrong;
+              if (on.device.given().kernels > 30) return fmt::format("in {} kernels", on.device.given().kernels);
+              return on.device.by_host() ? "messages go by the host" : "";
+            },
+            test::Reach::none) == "");
+}
+
 TEST_CASE("without flushes sums are wrong", "[device]") {
   const GdrLevel level;
   GpuNetwork network;

@@ -31,3 +31,11 @@ TEST_CASE("peers that do not count have no place among those that a rank sends t
   CHECK(some.count == 2);
   CHECK(some.place == std::vector<uint32_t>{0, Sends::none, Sends::none, 1});
 }
+
+TEST_CASE("who is sent to receives on as many connections", "[schedule]") {
+  const Schedule made = *topo::make("naive", {Collective::gather, 4, 1, 2, {}});
+  CHECK(receives(made, 2).count == 3);
+  CHECK(receives(made, 2).place == std::vector<uint32_t>{0, 1, Sends::none, 2});
+  CHECK(receives(made, 0).count == 0);
+  CHECK((most_receives(made) == 3 && most_sends(made) == 1));
+}

@@ -13,6 +13,14 @@
 #include "transport/posted_fifo.h"
 
 namespace gyre::engine {
+namespace {
+
+constexpr size_t scratch_alignment = 256;  // as cudaMalloc's
+
+// Sums of a message each that schedules keep at most, but those in ordered numerics.
+constexpr size_t most_sums = 2;
+
+}  // namespace
 
 Result<std::unique_ptr<DeviceCommunicator>> DeviceCommunicator::create(std::unique_ptr<Communicator> communicator, kernels::Gpu& gpu) {
   std::unique_ptr<DeviceCommunicator> made(new DeviceCommunicator(std::move(communicator), gpu));
@@ -25,6 +33,8 @@ Status DeviceCommunicator::open() {
   memory_ = GYRE_TRY(DeviceMemory::open(*communicator_, gpu_));
   packets_ = DevicePackets(rank(), memory_.packets(), memory_.salt());
   queue_ = GYRE_TRY(DeviceQueue::open(gpu_, memory_.path()));
+  // Now, and not when the program has taken the rest.
+  if (size() > 1) GYRE_TRY(scratch(most_sums * memory_.slots().bytes));
   return {};
 }
 
@@ -102,10 +112,14 @@ Result<std::unique_ptr<DeviceProgram>> DeviceCommunicator::program(const Operati
   const Plan& plan = *program->plan;
   const auto* own = GYRE_TRY(turns(plan));
   program->staging = memory_.staging(plan);
-  std::byte* const memory = GYRE_TRY(scratch(program->staging.sums_bytes() + plan.scratch_bytes()));
-  program->staging.sums = memory;
-  program->steps = device_steps(plan, rank(), *own, operation.buffers, memory + program->staging.sums_bytes(), program->staging);
-  return program;
+  const size_t before = (plan.scratch_bytes() + scratch_alignment - 1) / scratch_alignment * scratch_alignment;
+  for (size_t bytes = before;;) {  // how many sums are kept is known when the steps are
+    std::byte* const memory = GYRE_TRY(scratch(bytes));
+    program->staging.sums = memory + before;
+    program->steps = device_steps(plan, rank(), *own, operation.buffers, memory, program->staging);
+    bytes = before + program->steps.sums * program->staging.place_bytes;
+    if (bytes <= scratch_bytes_) return program;
+  }
 }
 
 // It begins before the stream has it, and moves meanwhile: that takes a while, and may wait until what was given before has ended.

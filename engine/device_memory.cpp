@@ -11,7 +11,6 @@
 
 #include "base/hash.h"
 #include "base/log.h"
-#include "engine/device_ordered.h"
 #include "engine/device_probe.h"
 #include "engine/stream_operations.h"
 #include "schedule/sends.h"
@@ -273,7 +272,6 @@ Staging DeviceMemory::staging(const Plan& plan) {
   Staging staging;
   staging.ranks = near_.size();
   staging.credits = slots_.credits;
-  if (plan.ordered()) staging.sum_count = DeviceOrderedReduction::sums(plan.schedule().ranks);
   staging.place_bytes = (plan.message_bytes() + alignment - 1) / alignment * alignment;
   const size_t bytes = staging.credits * staging.place_bytes;  // of a connection
   const auto at = [&](std::byte* first, uint32_t place) {

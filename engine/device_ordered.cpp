@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 
 #include "kernels/canonical.h"
 #include "kernels/ordered.h"
@@ -24,9 +23,6 @@ DeviceOrderedReduction::DeviceOrderedReduction(const Plan& plan, uint64_t scalar
       scalar_(call_.op == ReduceOp::avg ? kernels::avg_scalar_bits(call_.type, plan.schedule().ranks) : scalar) {
   if (converts()) factor_ = static_cast<float>(kernels::factor_of(call_.type, scalar_).real);
 }
-
-// A sum for each depth of the tree, and one more for what is multiplied.
-size_t DeviceOrderedReduction::sums(int ranks) { return static_cast<size_t>(std::bit_width(static_cast<unsigned>(ranks))) + 2; }
 
 DeviceOrderedReduction::Operand DeviceOrderedReduction::operand(const DeviceSource& source) const {
   const bool partial = !source.own && wide(source.form);
@@ -103,6 +99,7 @@ DeviceOrderedReduction::Operand DeviceOrderedReduction::leaf(const Operand& sour
 
 DeviceOrderedReduction::Operand DeviceOrderedReduction::sum(size_t depth) {
   keeps_sums_ = true;
+  sums_ = std::max(sums_, depth + 1);
   return {staging_.sum(depth), true};
 }
 

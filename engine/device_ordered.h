@@ -13,13 +13,13 @@ class DeviceOrderedReduction {
   /// Kernels are added to `out`. `scalar`: of this rank's call.
   DeviceOrderedReduction(const Plan&, uint64_t scalar, const Staging&, std::vector<DeviceKernel>& out);
 
-  /// How many of the staging's sums a reduction on so many ranks takes at most.
-  static size_t sums(int ranks);
   void begin() { keeps_sums_ = false; }
   /// Reduces the sources to every sink, of the value's form. A sink of a source's width may be that source, else they do not overlap.
   void write(std::span<const DeviceSource> sources, std::span<std::byte* const> sinks, size_t count, schedule::Form value,
              schedule::Association association);
   bool keeps_sums() const { return keeps_sums_; }
+  /// How many of the staging's sums all that was written takes.
+  size_t sums() const { return sums_; }
 
  private:
   /// What a kernel reads or writes: a partial sum's elements, else an input's.
@@ -54,6 +54,7 @@ class DeviceOrderedReduction {
   uint64_t scalar_;   // bits of the type's element, by which parts are multiplied
   float factor_ = 1;  // the same of those that are widened
   bool keeps_sums_ = false;
+  size_t sums_ = 0;
 };
 
 }  // namespace gyre::engine

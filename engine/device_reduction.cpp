@@ -91,6 +91,12 @@ void DeviceReduction::copy(const std::byte* source, std::span<std::byte* const> 
   }
 }
 
+std::byte* DeviceReduction::sum(size_t which) {
+  keeps_sums_ = true;
+  sums_ = std::max(sums_, which + 1);
+  return staging_.sum(which);
+}
+
 DeviceKernel& DeviceReduction::add(Shape shape, ReduceOp op, uint64_t scalar, size_t count) {
   DeviceKernel& kernel = out_.emplace_back();
   kernel.type = arithmetic_of(call_);

@@ -21,6 +21,8 @@ class DeviceReduction {
   void write(std::vector<Source> sources, std::span<std::byte* const> sinks, size_t count, const schedule::Fact&);
   /// The step leaves sums on their way.
   bool keeps_sums() const { return keeps_sums_; }
+  /// How many of the staging's sums all that was written takes.
+  size_t sums() const { return sums_; }
 
  private:
   /// Of what is multiplied.
@@ -31,13 +33,14 @@ class DeviceReduction {
   void multiply(const std::byte* source, std::span<std::byte* const> sinks, size_t count);
   void copy(const std::byte* source, std::span<std::byte* const> sinks, size_t count);
   DeviceKernel& add(kernels::Shape, ReduceOp, uint64_t scalar, size_t count);
-  std::byte* sum(size_t which) { return keeps_sums_ = true, staging_.sum(which); }
+  std::byte* sum(size_t which);
 
   Call call_;
   uint64_t ranks_, scalar_;
   const Staging& staging_;
   std::vector<DeviceKernel>& out_;
   bool keeps_sums_ = false;
+  size_t sums_ = 0;
 };
 
 }  // namespace gyre::engine

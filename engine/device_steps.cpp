@@ -1,5 +1,7 @@
 #include "engine/device_steps.h"
 
+#include <algorithm>
+
 #include "engine/device_ordered.h"
 #include "engine/device_reduction.h"
 #include "kernels/canonical.h"
@@ -57,7 +59,10 @@ class Writer {
     latest.end = out_.steps.back().kernels_end = static_cast<uint32_t>(out_.kernels.size());
   }
 
-  DeviceSteps done() && { return std::move(out_); }
+  DeviceSteps done() && {
+    out_.sums = std::max(reduction_.sums(), ordered_.sums());
+    return std::move(out_);
+  }
 
  private:
   /// Of a program: up to where kernels of the step before the one that is written go, and of this one.

@@ -18,8 +18,7 @@ enum class MessagePath : uint8_t { one_gpu, gpus, host };
 struct Staging {
   /// [connection]: message 0, the others behind it; null: the plan has none there.
   std::vector<std::byte*> in, out;
-  std::byte* sums = nullptr;  ///< of the GPU, of a message each
-  size_t sum_count = 2;
+  std::byte* sums = nullptr;  ///< of the GPU, of a message each, as many as the steps take
   size_t ranks = 1;
   size_t credits = 1;
   size_t place_bytes = 0;  ///< from one message to the next
@@ -27,7 +26,6 @@ struct Staging {
   uint32_t connection(uint32_t channel, Rank peer) const { return static_cast<uint32_t>(channel * ranks + static_cast<size_t>(peer)); }
   std::byte* incoming(uint32_t connection, uint64_t message) const { return in[connection] + message % credits * place_bytes; }
   std::byte* outgoing(uint32_t connection, uint64_t message) const { return out[connection] + message % credits * place_bytes; }
-  size_t sums_bytes() const { return sum_count * place_bytes; }
   std::byte* sum(size_t which) const { return sums + which * place_bytes; }
 };
 
@@ -70,6 +68,7 @@ struct DeviceSteps {
   std::vector<DeviceStep> steps;
   std::vector<Passing> messages;
   std::vector<std::vector<size_t>> arriving, leaving;  ///< [connection]: bytes of each message
+  size_t sums = 0;                                     ///< of the staging's, that are kept
 
   /// Of all kernels: bytes that they read and write.
   size_t traffic() const;

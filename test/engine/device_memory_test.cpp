@@ -18,6 +18,15 @@ namespace {
 
 constexpr size_t GiB = size_t{1} << 30;
 
+/// Of a call on this rank; none of its kernels runs.
+Result<DeviceSteps> steps_of(Communicator& host, DeviceMemory& memory, const Call& call) {
+  const Plan& plan = *GYRE_TRY(host.plan(call));
+  const uint32_t credits = transport::PostedFifo::certain_credits(memory.slots());
+  const auto turns = GYRE_TRY(schedule::turns(plan.schedule(), host.rank(), credits, plan.slices()));
+  auto* const nowhere = reinterpret_cast<std::byte*>(uintptr_t{1} << 40);
+  return device_steps(plan, host.rank(), turns, {nowhere, nowhere, 0}, nowhere, memory.staging(plan));
+}
+
 /// What a stream is given for a call, without running it, where ranks reach the memory of each other's GPUs, or no other rank's; empty: it
 /// waits for flags between kernels, which move so many bytes, if that is known.
 std::string by_gates(Communicator& host, const Call& call, std::optional<size_t> moved = {}, bool reached = true) {
@@ -26,18 +35,51 @@ std::string by_gates(Communicator& host, const Call& call, std::optional<size_t>
   auto memory = DeviceMemory::open(host, reached ? gpu->gpu() : unreachable);
   if (!memory) return memory.error().what;
   if (memory->everywhere() != reached) return "messages do not go where they should";
-  const auto plan = host.plan(call);
-  if (!plan) return plan.error().what;
-  const uint32_t credits = transport::PostedFifo::certain_credits(memory->slots());
-  const auto turns = schedule::turns((*plan)->schedule(), host.rank(), credits, (*plan)->slices());
-  if (!turns) return turns.error().what;
   const auto queue = DeviceQueue::open(gpu->gpu(), memory->path());
   if (!queue) return queue.error().what;
-  auto* const nowhere = reinterpret_cast<std::byte*>(uintptr_t{1} << 40);  // no kernel runs
-  const DeviceSteps steps = device_steps(**plan, host.rank(), *turns, {nowhere, nowhere, 0}, nowhere, memory->staging(**plan));
+  const auto made = steps_of(host, *memory, call);
+  if (!made) return made.error().what;
+  const DeviceSteps& steps = *made;
   if (moved && steps.traffic() != *moved) return fmt::format("{} bytes are moved, not {}", steps.traffic(), *moved);
   if ((*queue)->fitting(steps) == HandOff::gates) return {};
-  return fmt::format("{}: {} steps, {} kernels", (*plan)->text(), steps.steps.size(), steps.kernels.size());
+  return fmt::format("{}: {} steps, {} kernels", (*host.plan(call))->text(), steps.steps.size(), steps.kernels.size());
+}
+
+/// A GPU that counts what it gives.
+class CountingGpu final : public test::GpuOver {
+ public:
+  /// `reaches`: other ranks' memory.
+  explicit CountingGpu(kernels::Gpu& gpu, bool reaches = true) : GpuOver(gpu), reaches_(reaches) {}
+
+  Result<kernels::GpuMemory> allocate(size_t bytes) override { return allocated += bytes, GpuOver::allocate(bytes); }
+  Result<kernels::ReachableMemory> allocate_reachable(size_t bytes) override {
+    return reachable += bytes, GpuOver::allocate_reachable(bytes);
+  }
+  Result<kernels::ReachedMemory> reach(std::string_view handle) override {
+    return reaches_ ? GpuOver::reach(handle) : Error{Code::cuda, "the test does not want it"};
+  }
+
+  size_t allocated = 0, reachable = 0;  ///< bytes
+
+ private:
+  bool reaches_;
+};
+
+/// Bytes of the GPU's that a call takes which the communicator did not have; an error in words.
+std::string taken_by_call(Communicator& first, const Call& call) {
+  const auto gpu = test::TestDevice::open();
+  CountingGpu counting(gpu->gpu());
+  const auto stream = gpu->open_stream();
+  auto second = first.split(0, first.rank());
+  if (!second) return second.error().what;
+  const auto device = DeviceCommunicator::create(*std::move(second), counting);
+  if (!device) return device.error().what;
+  const size_t before = counting.allocated;
+  DeviceRank on{first, **device, *gpu, *stream};
+  test::DeviceArray<float> values(on, std::vector<float>(call.count, 1));
+  if (Status given = (*device)->enqueue(call, values.data(), values.data(), stream->handle()); !given) return given.error().what;
+  if (Status ended = (*device)->finish(); !ended) return ended.error().what;
+  return fmt::format("{} bytes", counting.allocated - before);
 }
 
 int element(size_t broadcast, size_t i) { return static_cast<int>(i * 100 + broadcast); }
@@ -202,4 +244,30 @@ TEST_CASE("no message on a GPU is written over before a slow rank has read it", 
               2, {"GYRE_TRANSPORT=loopback", "GYRE_SLOT_BYTES=4K", "GYRE_SLOTS=2"},
               [&](DeviceRank& on) { return broadcast_to_slow(on, way.hand_off); }, way.reach) == "");
   }
+}
+
+// Others may have taken the rest by then.
+TEST_CASE("a communicator has the GPU memory of its sums before it is called", "[device]") {
+  for (const char* algorithm : {"ring", "one_shot"}) {
+    INFO(algorithm);
+    const Call call{Collective::all_reduce, 100'000, DataType::float32, ReduceOp::avg, 0};
+    CHECK(test::run_ranks(3, test::all_configured({"GYRE_TRANSPORT=loopback", std::string("GYRE_ALGORITHM=") + algorithm}),
+                          [&](Communicator& host) { return taken_by_call(host, call); }) == test::Words(3, "0 bytes"));
+  }
+}
+
+TEST_CASE("steps say how many sums they keep", "[device]") {
+  const auto sums = [](const char* algorithm, ReduceOp op) {
+    return test::run_ranks(4, test::all_configured({"GYRE_TRANSPORT=loopback", std::string("GYRE_ALGORITHM=") + algorithm}),
+                           [&](Communicator& host) {
+                             const auto gpu = test::TestDevice::open();
+                             auto memory = DeviceMemory::open(host, gpu->gpu());
+                             if (!memory) return memory.error().what;
+                             const auto steps = steps_of(host, *memory, {Collective::all_reduce, 1000, DataType::float32, op, 0});
+                             return steps ? std::to_string(steps->sums) : steps.error().what;
+                           });
+  };
+  CHECK(sums("ring", ReduceOp::sum) == test::Words(4, "0"));
+  CHECK(sums("ring", ReduceOp::avg) == test::Words(4, "0"));
+  CHECK(sums("one_shot", ReduceOp::avg) == test::Words(4, "2"));
 }

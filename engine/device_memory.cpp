@@ -33,16 +33,6 @@ constexpr size_t least_message_bytes = 4 << 10;
 constexpr size_t packet_bytes = sizeof(kernels::PacketBuffers);
 static_assert(packet_bytes % alignment == 0);
 
-/// Before the handle of a rank's region it says whether it may have long messages, and a number.
-constexpr size_t offer_bytes = 1 + sizeof(uint64_t);
-
-std::string offer_of(bool longer) {
-  std::random_device random;
-  const uint64_t number = uint64_t{random()} << 32 | random();
-  std::string offer(1, longer ? '1' : '0');
-  return offer.append(reinterpret_cast<const char*>(&number), sizeof number);
-}
-
 size_t peers(const std::vector<bool>& near) { return static_cast<size_t>(std::count(near.begin(), near.end(), true)) - 1; }
 size_t long_region_bytes(size_t peers) { return std::min(most_region_bytes, peers * long_slots.credits * long_slots.bytes); }
 
@@ -169,43 +159,49 @@ void DeviceMemory::place(std::byte* at, const std::vector<uint32_t>& connections
   for (const uint32_t c : connections) carried_[c] = {std::exchange(at, at + each), std::exchange(out, out + each), landing};
 }
 
-// Each tells all what opens its region, and then whose it could open: two that can't both open the other's go by pinned memory.
 Status DeviceMemory::reach(Communicator& communicator, kernels::Gpu& gpu) {
-  const size_t near = peers(near_);
+  const size_t near = peers(near_), channels = communicator.connections().fifos.size();
   const bool one_host = near + 1 == near_.size();
-  const bool longer = communicator.slots_by_default();
-  const size_t usual = near * communicator.connections().fifos.size() * slots_.credits * slots_.bytes;
-  const size_t carried = carried_room((near_.size() - 1) * communicator.connections().fifos.size());
-  const size_t room = one_host ? std::max(long_region_bytes(near), carried) : carried;
-  std::string offer = offer_of(longer);
-  if (near != 0) offer += handle_of_region(gpu, longer ? std::max(usual, room) : usual);
-  const auto offers = GYRE_TRY(communicator.all_gather(offer));
-  const auto opened = GYRE_TRY(communicator.all_gather(open_others(gpu, offers)));
+  const bool longer = GYRE_TRY(all_have(communicator.bootstrap(), communicator.slots_by_default()));
+  const size_t carried = carried_room((near_.size() - 1) * channels);
+  size_t bytes = near * channels * slots_.credits * slots_.bytes;
+  if (longer) bytes = std::max(one_host ? long_region_bytes(near) : 0, carried);
+  // A region is kept for good: first a small one, to see whether anybody reaches it.
+  GYRE_TRY(exchange_regions(communicator, gpu, near != 0 ? 1 : 0, near_));
+  std::vector<bool> reached;
+  for (const std::byte* const region : regions_) reached.push_back(region != nullptr);
+  const bool reached_all = GYRE_TRY(exchange_regions(communicator, gpu, region_ != nullptr ? bytes : 0, reached));
+  everywhere_ = one_host && reached_all;
   const bool at_once = GYRE_TRY(all_have(communicator.bootstrap(), !in_turns_));
-
-  const auto own = static_cast<size_t>(std::count(near_.begin(), near_.begin() + rank_, true));  // among those of this host
-  for (size_t peer = 0; peer < near_.size(); ++peer) {
-    if (near_[peer] && (opened[peer].size() <= own || opened[peer][own] != '1')) regions_[peer] = nullptr;
-  }
-  if (std::all_of(regions_.begin(), regions_.end(), [](const std::byte* region) { return region == nullptr; })) region_.reset();
-  const auto reached_all = [](const std::string& theirs) { return theirs.find('0') == std::string::npos; };
-  const bool reached = std::all_of(opened.begin(), opened.end(), reached_all);
-  everywhere_ = one_host && reached;
   const bool few = near_.size() > 1 && near_.size() <= kernels::most_packet_ranks;
-  if (everywhere_ && at_once && few && communicator.connections().missing.empty()) take_packets(offers);
-  GYRE_TRY(communicator.only_on_gpus(reached, !packets_.empty()));
-  if (!std::all_of(offers.begin(), offers.end(), [](const std::string& theirs) { return theirs.starts_with('1'); })) return {};
+  if (everywhere_ && at_once && few && communicator.connections().missing.empty()) take_packets();
+  GYRE_TRY(communicator.only_on_gpus(reached_all, !packets_.empty()));
+  if (!longer) return {};
   slots_ = everywhere_ ? long_slots : carried_slots;
   carried_room_ = everywhere_ ? 0 : carried;
   communicator.only_by_messages({slots_, everywhere_ ? long_region_bytes(near) : carried, !everywhere_});
   return {};
 }
 
-void DeviceMemory::take_packets(const std::vector<std::string>& offers) {
+// Each tells all what opens its region, of so many bytes, and then whose it could open: two that can't both open the other's go by pinned
+// memory. `from`: whose are tried. Whether all of a host reach each other's.
+Result<bool> DeviceMemory::exchange_regions(Communicator& communicator, kernels::Gpu& gpu, size_t bytes, const std::vector<bool>& from) {
+  region_.reset();
+  const auto offers = GYRE_TRY(communicator.all_gather(bytes != 0 ? handle_of_region(gpu, bytes) : ""));
+  for (const std::string& offer : offers) salt_ = mix(salt_ ^ fnv1a(offer));
+  const auto opened = GYRE_TRY(communicator.all_gather(open_others(gpu, offers, from)));
+  const auto own = static_cast<size_t>(std::count(near_.begin(), near_.begin() + rank_, true));  // among those of this host
+  for (size_t peer = 0; peer < near_.size(); ++peer) {
+    if (near_[peer] && (opened[peer].size() <= own || opened[peer][own] != '1')) regions_[peer] = nullptr;
+  }
+  if (std::all_of(regions_.begin(), regions_.end(), [](const std::byte* region) { return region == nullptr; })) region_.reset();
+  return std::all_of(opened.begin(), opened.end(), [](const std::string& theirs) { return theirs.find('0') == std::string::npos; });
+}
+
+void DeviceMemory::take_packets() {
   for (size_t peer = 0; peer < near_.size(); ++peer) {
     std::byte* const region = peer == static_cast<size_t>(rank_) ? region_.get() : regions_[peer] - packet_bytes;
     packets_.push_back(reinterpret_cast<kernels::PacketBuffers*>(region));
-    salt_ = mix(salt_ ^ fnv1a(offers[peer]));
   }
 }
 
@@ -223,14 +219,14 @@ std::string DeviceMemory::handle_of_region(kernels::Gpu& gpu, size_t bytes) {
 }
 
 // For each rank of this host, in their order, 1 where its region is open, and for this rank itself.
-std::string DeviceMemory::open_others(kernels::Gpu& gpu, const std::vector<std::string>& offers) {
+std::string DeviceMemory::open_others(kernels::Gpu& gpu, const std::vector<std::string>& offers, const std::vector<bool>& from) {
   regions_.assign(near_.size(), nullptr);
   std::string opened;
   for (size_t peer = 0; peer < near_.size(); ++peer) {
     if (!near_[peer]) continue;
     const bool own = peer == static_cast<size_t>(rank_);
-    if (!own && region_ != nullptr && offers[peer].size() > offer_bytes) {
-      const auto theirs = reach_pattern(gpu, std::string_view(offers[peer]).substr(offer_bytes));
+    if (from[peer] && !own && region_ != nullptr && !offers[peer].empty()) {
+      const auto theirs = reach_pattern(gpu, offers[peer]);
       if (theirs) {
         regions_[peer] = theirs->address + packet_bytes;
         in_turns_ = in_turns_ || theirs->in_turns;

@@ -59,8 +59,9 @@ class DeviceMemory {
   void place(std::byte* at, const std::vector<uint32_t>& connections, Landing*);
   size_t carried_bytes(size_t connections) const;
   std::string handle_of_region(kernels::Gpu&, size_t bytes);
-  std::string open_others(kernels::Gpu&, const std::vector<std::string>& offers);
-  void take_packets(const std::vector<std::string>& offers);
+  void take_packets();
+  Result<bool> exchange_regions(Communicator&, kernels::Gpu&, size_t bytes, const std::vector<bool>& from);
+  std::string open_others(kernels::Gpu&, const std::vector<std::string>& offers, const std::vector<bool>& from);
   const Places& places(const schedule::Schedule&);
 
   Rank rank_ = 0;

@@ -271,3 +271,15 @@ TEST_CASE("steps say how many sums they keep", "[device]") {
   CHECK(sums("ring", ReduceOp::avg) == test::Words(4, "0"));
   CHECK(sums("one_shot", ReduceOp::avg) == test::Words(4, "2"));
 }
+
+TEST_CASE("a rank takes GPU memory for others only where one of them reaches it", "[device]") {
+  for (const bool reaches : {true, false}) {
+    CHECK(test::run_ranks(2, test::all_configured({"GYRE_TRANSPORT=loopback"}), [&](Communicator& host) -> std::string {
+            const auto gpu = test::TestDevice::open();
+            CountingGpu counting(gpu->gpu(), reaches);
+            const auto memory = DeviceMemory::open(host, counting);
+            if (!memory) return memory.error().what;
+            return counting.reachable > (1U << 21) ? "much" : "little";
+          }) == test::Words(2, reaches ? "much" : "little"));
+  }
+}

@@ -70,7 +70,7 @@ class Communicator {
   Status only_on_gpus(bool reached, bool packets = false);
   void only_by_messages() { planner_.only_by_messages(); }
   void only_by_messages(const Planner::Room& room) { planner_.only_by_messages(room); }
-  void prefer_fitting(Planner::Fits fits) { planner_.prefer_fitting(std::move(fits)); }
+  void prefer_fitting(Planner::Fits fits, double worth) { planner_.prefer_fitting(std::move(fits), worth); }
   const Connections& connections() const { return connections_; }
   Connections& connections() { return connections_; }
   const transport::Slots& slots() const { return slots_; }

@@ -39,6 +39,10 @@ size_t long_region_bytes(size_t peers) { return std::min(most_region_bytes, peer
 // A ring's messages can be of 4 MiB; only of a thousand ranks is it more, who may all send each other something.
 size_t carried_room(size_t connections) { return std::max(32 * MiB, connections * carried_slots.credits * least_message_bytes); }
 
+// What a stream has no room for is run by a kernel that stays. That took 3 to 5 times as long in memory of GPUs, and by memory of the host
+// no longer than by gates, but kept the program's kernels from its blocks meanwhile (perf/results/2026-11-26-h200).
+constexpr double worth_fitting_on_gpus = 3, worth_fitting_by_host = 1.1;
+
 // By NCCL's variable, but not by its default: how far the NIC is from the GPU is not known here, and none of it has run on hardware, so it
 // must be allowed at any distance. NCCL's older numbers: 4 and more.
 bool networks_may_reach_gpus() {
@@ -90,7 +94,6 @@ Result<DeviceMemory> DeviceMemory::open(Communicator& communicator, kernels::Gpu
   memory.rank_ = communicator.rank();
   memory.slots_ = communicator.slots();
   memory.near_ = communicator.connections().near;
-  communicator.prefer_fitting(fits_stream);
   GYRE_TRY(memory.reach(communicator, gpu));
   GYRE_TRY(memory.carry(communicator.connections(), gpu));
   return memory;
@@ -176,6 +179,7 @@ Status DeviceMemory::reach(Communicator& communicator, kernels::Gpu& gpu) {
   const bool few = near_.size() > 1 && near_.size() <= kernels::most_packet_ranks;
   if (everywhere_ && at_once && few && communicator.connections().missing.empty()) take_packets();
   GYRE_TRY(communicator.only_on_gpus(reached_all, !packets_.empty()));
+  communicator.prefer_fitting(fits_stream, everywhere_ ? worth_fitting_on_gpus : worth_fitting_by_host);
   if (!longer) return {};
   slots_ = everywhere_ ? long_slots : carried_slots;
   carried_room_ = everywhere_ ? 0 : carried;

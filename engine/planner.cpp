@@ -13,8 +13,6 @@ namespace {
 
 constexpr size_t plans_kept = 64;
 constexpr size_t slot_alignment = 4096;
-// What does not fit runs otherwise, and has been measured to take 3 to 5 times as long then (perf/results/2026-11-26-h200).
-constexpr double worth_fitting = 3;
 constexpr std::string_view does_not_fit = "takes more operations than a stream has room for";
 
 }  // namespace
@@ -54,7 +52,7 @@ void Planner::only_by_messages(const Room& room) {
   circumstances_.cutting.credits = slots_.credits;
 }
 
-// Messages are longer than slots only for that, and where the room, divided among so many, has more for each.
+// Messages are longer than slots only where the plan fits by that, and the room, divided among its connections, has more for each.
 Result<Plan> Planner::cut(std::shared_ptr<const Proven> proven, const Call& call) const {
   if (room_.bytes == 0) return Plan::make(std::move(proven), call, slots_.bytes);
   const uint32_t received = room_.received ? schedule::most_receives(proven->schedule) : 0;
@@ -75,7 +73,7 @@ Status Planner::plan_messages(Planned& made) {
   double best_seconds = 0;
   for (;;) {
     const auto choice = choose(circumstances_, call, profiles_, excluded, !made.rarely_by_messages());
-    if (best && (!choice || choice->seconds > worth_fitting * best_seconds)) {
+    if (best && (!choice || choice->seconds > worth_fitting_ * best_seconds)) {
       std::erase_if(excluded, [](const auto& one) { return one.second == does_not_fit; });
       made.messages = std::make_unique<Plan>(*std::move(best));
       return {};

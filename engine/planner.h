@@ -88,8 +88,8 @@ class Planner {
   /// Whether a plan of messages runs well, alike on all ranks.
   using Fits = std::function<bool(const Plan&)>;
   /// A plan that does not has messages as long as the room allows; if it still does not, `auto` takes another, as long as one does that is
-  /// not predicted to take several times as long.
-  void prefer_fitting(Fits fits) { fits_ = std::move(fits), plans_.clear(); }
+  /// predicted to take no more than `worth` times as long. Where none is, the first.
+  void prefer_fitting(Fits fits, double worth) { fits_ = std::move(fits), worth_fitting_ = worth, plans_.clear(); }
   /// Valid until the next call of this; shared_from_this() keeps it. Error: also a call that is not valid.
   Result<Planned*> planned(const Call&);
   /// The same, at once, where the last one was such a call; else null.
@@ -121,6 +121,7 @@ class Planner {
   transport::Slots slots_;
   Room room_{};  ///< no bytes: every connection has its slots
   Fits fits_;
+  double worth_fitting_ = 1;
   size_t channels_;
   bool direct_;
   bool contests_;

@@ -180,6 +180,22 @@ TEST_CASE("what is chosen for large calls in the memory of GPUs is given to a st
   }
 }
 
+TEST_CASE("a plan that does not fit is given up for one that does, as long as that is worth it", "[device]") {
+  const auto chosen = [](const char* fitting, double worth) {
+    return test::run_ranks(2, test::all_configured({"GYRE_TRANSPORT=loopback"}), [=](Communicator& host) {
+      host.only_by_messages();
+      host.prefer_fitting([=](const Plan& plan) { return plan.schedule().family == fitting; }, worth);
+      const Call call{Collective::all_reduce, 1 << 20, DataType::float32, ReduceOp::sum, 0};
+      const auto plan = host.plan(call);
+      return plan ? (*plan)->schedule().family : plan.error().what;
+    });
+  };
+  const std::string best = chosen("none", 1000)[0];
+  CHECK(best != "naive");
+  CHECK(chosen("naive", 1000) == test::Words(2, "naive"));
+  CHECK(chosen("naive", 1.0001) == test::Words(2, best));
+}
+
 // Whoever names an algorithm gets it.
 TEST_CASE("an algorithm that is named runs in the memory of GPUs also where it takes more operations than a stream", "[device]") {
   CHECK(test::run_ranks(2, test::all_configured({"GYRE_ALGORITHM=double_tree"}), [&](Communicator& host) {

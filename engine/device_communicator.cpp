@@ -33,8 +33,9 @@ Status DeviceCommunicator::open() {
   memory_ = GYRE_TRY(DeviceMemory::open(*communicator_, gpu_));
   packets_ = DevicePackets(rank(), memory_.packets(), memory_.salt());
   queue_ = GYRE_TRY(DeviceQueue::open(gpu_, memory_.path()));
-  // Now, and not when the program has taken the rest.
-  if (size() > 1) GYRE_TRY(scratch(most_sums * memory_.slots().bytes));
+  // Now, and not when the program has taken the rest. Not all calls need it.
+  if (const auto reserved = size() > 1 ? scratch(most_sums * memory_.slots().bytes) : nullptr; !reserved)
+    log::info("rank {}: no GPU memory for sums is reserved: {}", rank(), reserved.error().what);
   return {};
 }
 

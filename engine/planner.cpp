@@ -53,15 +53,20 @@ void Planner::only_by_messages(const Room& room) {
 }
 
 // Messages are longer than slots only where the plan fits by that, and the room, divided among its connections, has more for each.
-Result<Plan> Planner::cut(std::shared_ptr<const Proven> proven, const Call& call) const {
-  if (room_.bytes == 0) return Plan::make(std::move(proven), call, slots_.bytes);
+Result<Planner::CutPlan> Planner::cut(std::shared_ptr<const Proven> proven, const Call& call) const {
+  const auto made = [&](size_t slot_bytes) -> Result<CutPlan> {
+    Plan plan = GYRE_TRY(Plan::make(proven, call, slot_bytes));
+    const bool fits = fits_ == nullptr || fits_(plan);
+    return CutPlan{std::move(plan), fits};
+  };
+  if (room_.bytes == 0) return made(slots_.bytes);
   const uint32_t received = room_.received ? schedule::most_receives(proven->schedule) : 0;
   const size_t each = room_.bytes / slots_.credits / std::max({1U, schedule::most_sends(proven->schedule), received});
   const size_t most = each / slot_alignment * slot_alignment;
-  Plan plan = GYRE_TRY(Plan::make(proven, call, std::min(slots_.bytes, most)));
-  if (most <= slots_.bytes || fits(plan)) return plan;
-  Plan longer = GYRE_TRY(Plan::make(std::move(proven), call, most));
-  return fits(longer) ? std::move(longer) : std::move(plan);
+  CutPlan plan = GYRE_TRY(made(std::min(slots_.bytes, most)));
+  if (most <= slots_.bytes || plan.fits) return plan;
+  CutPlan longer = GYRE_TRY(made(most));
+  return longer.fits ? std::move(longer) : std::move(plan);
 }
 
 // The best whose scratch there may be, and of these the best that fits. All ranks know of the same bounds, so that they choose alike.
@@ -86,12 +91,16 @@ Status Planner::plan_messages(Planned& made) {
       excluded.emplace(key(*choice), schedule.error().what);
       continue;
     }
-    if (!schedule) return schedule.error();
-    Plan plan = GYRE_TRY(cut(*std::move(schedule), call));
+    auto made_of_it = schedule ? cut(*std::move(schedule), call) : Result<CutPlan>(schedule.error());
+    if (!made_of_it && best) {  // which will do
+      excluded.emplace(key(*choice), made_of_it.error().what);
+      continue;
+    }
+    auto [plan, fits] = GYRE_TRY(std::move(made_of_it));
     if (plan.scratch_bytes() > circumstances_.scratch_room) {
       excluded.emplace(key(*choice), fmt::format("needs {} bytes of scratch, GYRE_MEMORY_BYTES={} leaves {}", plan.scratch_bytes(),
                                                  circumstances_.memory_bytes, circumstances_.scratch_room));
-    } else if (circumstances_.algorithm == "auto" && !fits(plan)) {
+    } else if (circumstances_.algorithm == "auto" && !fits) {
       excluded.emplace(key(*choice), does_not_fit);
       if (!best) best = std::move(plan), best_seconds = choice->seconds;
     } else {

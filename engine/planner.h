@@ -104,8 +104,11 @@ class Planner {
 
  private:
   Result<std::shared_ptr<const Proven>> proven(const Choice&);
-  Result<Plan> cut(std::shared_ptr<const Proven>, const Call&) const;
-  bool fits(const Plan& plan) const { return fits_ == nullptr || fits_(plan); }
+  struct CutPlan {
+    Plan plan;
+    bool fits;  ///< as prefer_fitting() has it
+  };
+  Result<CutPlan> cut(std::shared_ptr<const Proven>, const Call&) const;
   void say_instead(const Call&, const Choice&);
   Status plan_messages(Planned&);
   Result<std::optional<DirectPlan>> directly(const Call&);

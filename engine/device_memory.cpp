@@ -7,6 +7,7 @@
 #include <cstring>
 #include <random>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "base/hash.h"
@@ -36,7 +37,7 @@ static_assert(packet_bytes % alignment == 0);
 size_t peers(const std::vector<bool>& near) { return static_cast<size_t>(std::count(near.begin(), near.end(), true)) - 1; }
 size_t long_region_bytes(size_t peers) { return std::min(most_region_bytes, peers * long_slots.credits * long_slots.bytes); }
 
-// A ring's messages can be of 4 MiB; only of a thousand ranks is it more, who may all send each other something.
+// A ring's messages can be of 4 MiB; from 1024 connections on it is more, by which all may send each other something.
 size_t carried_room(size_t connections) { return std::max(32 * MiB, connections * carried_slots.credits * least_message_bytes); }
 
 // What a stream has no room for is run by a kernel that stays. That took 3 to 5 times as long in memory of GPUs, and by memory of the host
@@ -69,20 +70,22 @@ uint64_t new_seed() {
   return uint64_t{random()} << 32 | random();
 }
 
-Result<kernels::ReachableMemory> region_with_pattern(kernels::Gpu& gpu, size_t bytes, uint64_t seed) {
-  auto region = GYRE_TRY(gpu.allocate_reachable(std::max(bytes, DeviceProbe::bytes)));
-  auto probe = GYRE_TRY(DeviceProbe::open(gpu));
-  GYRE_TRY(probe.write(region.memory.get(), seed));
-  return region;
+static_assert(packet_bytes >= DeviceProbe::bytes);
+
+Result<kernels::ReachableMemory> region_with_pattern(kernels::Gpu& gpu, DeviceProbe& probe, size_t bytes, uint64_t seed) {
+  auto region = GYRE_TRY(gpu.allocate_reachable(packet_bytes + bytes));
+  Status written = probe.write(region.memory.get(), seed);
+  if (written) return region;
+  std::ignore = region.memory.release();  // which may be written to whoever has it next
+  return std::move(written).error();
 }
 
 /// What a rank offers, where its GPU's memory is reached, and the pattern in it read.
-Result<kernels::ReachedMemory> reach_pattern(kernels::Gpu& gpu, std::string_view offer) {
+Result<kernels::ReachedMemory> reach_pattern(kernels::Gpu& gpu, DeviceProbe& probe, std::string_view offer) {
   uint64_t seed = 0;
   if (offer.size() < sizeof seed) return Error{Code::cuda, "an offer that is cut off"};
   std::memcpy(&seed, offer.data(), sizeof seed);
   const auto theirs = GYRE_TRY(gpu.reach(offer.substr(sizeof seed)));
-  auto probe = GYRE_TRY(DeviceProbe::open(gpu));
   GYRE_TRY(probe.read(theirs.address, seed));
   return theirs;
 }
@@ -170,16 +173,19 @@ Status DeviceMemory::reach(Communicator& communicator, kernels::Gpu& gpu) {
   size_t bytes = near * channels * slots_.credits * slots_.bytes;
   if (longer) bytes = std::max(one_host ? long_region_bytes(near) : 0, carried);
   // A region is kept for good: first a small one, to see whether anybody reaches it.
-  GYRE_TRY(exchange_regions(communicator, gpu, near != 0 ? 1 : 0, near_));
+  std::optional<DeviceProbe> probe;
+  if (near != 0 && !gpus_are_apart()) probe = GYRE_TRY(DeviceProbe::open(gpu));
+  GYRE_TRY(exchange_regions(communicator, gpu, probe, probe ? 1 : 0, near_));
   std::vector<bool> reached;
   for (const std::byte* const region : regions_) reached.push_back(region != nullptr);
-  const bool reached_all = GYRE_TRY(exchange_regions(communicator, gpu, region_ != nullptr ? bytes : 0, reached));
+  const bool reached_all = GYRE_TRY(exchange_regions(communicator, gpu, probe, region_ != nullptr ? bytes : 0, reached));
   everywhere_ = one_host && reached_all;
   const bool at_once = GYRE_TRY(all_have(communicator.bootstrap(), !in_turns_));
   const bool few = near_.size() > 1 && near_.size() <= kernels::most_packet_ranks;
   if (everywhere_ && at_once && few && communicator.connections().missing.empty()) take_packets();
   GYRE_TRY(communicator.only_on_gpus(reached_all, !packets_.empty()));
-  communicator.prefer_fitting(fits_stream, everywhere_ ? worth_fitting_on_gpus : worth_fitting_by_host);
+  if (GYRE_TRY(all_have(communicator.bootstrap(), gpu.streams_wait())))
+    communicator.prefer_fitting(fits_stream, everywhere_ ? worth_fitting_on_gpus : worth_fitting_by_host);
   if (!longer) return {};
   slots_ = everywhere_ ? long_slots : carried_slots;
   carried_room_ = everywhere_ ? 0 : carried;
@@ -189,11 +195,12 @@ Status DeviceMemory::reach(Communicator& communicator, kernels::Gpu& gpu) {
 
 // Each tells all what opens its region, of so many bytes, and then whose it could open: two that can't both open the other's go by pinned
 // memory. `from`: whose are tried. Whether all of a host reach each other's.
-Result<bool> DeviceMemory::exchange_regions(Communicator& communicator, kernels::Gpu& gpu, size_t bytes, const std::vector<bool>& from) {
+Result<bool> DeviceMemory::exchange_regions(Communicator& communicator, kernels::Gpu& gpu, std::optional<DeviceProbe>& probe, size_t bytes,
+                                            const std::vector<bool>& from) {
   region_.reset();
-  const auto offers = GYRE_TRY(communicator.all_gather(bytes != 0 ? handle_of_region(gpu, bytes) : ""));
+  const auto offers = GYRE_TRY(communicator.all_gather(bytes != 0 ? handle_of_region(gpu, *probe, bytes) : ""));
   for (const std::string& offer : offers) salt_ = mix(salt_ ^ fnv1a(offer));
-  const auto opened = GYRE_TRY(communicator.all_gather(open_others(gpu, offers, from)));
+  const auto opened = GYRE_TRY(communicator.all_gather(open_others(gpu, probe, offers, from)));
   const auto own = static_cast<size_t>(std::count(near_.begin(), near_.begin() + rank_, true));  // among those of this host
   for (size_t peer = 0; peer < near_.size(); ++peer) {
     if (near_[peer] && (opened[peer].size() <= own || opened[peer][own] != '1')) regions_[peer] = nullptr;
@@ -210,10 +217,9 @@ void DeviceMemory::take_packets() {
 }
 
 // Empty: there is none. Begins with the seed of the pattern that is left there.
-std::string DeviceMemory::handle_of_region(kernels::Gpu& gpu, size_t bytes) {
-  if (gpus_are_apart()) return {};
+std::string DeviceMemory::handle_of_region(kernels::Gpu& gpu, DeviceProbe& probe, size_t bytes) {
   const uint64_t seed = new_seed();
-  auto region = region_with_pattern(gpu, packet_bytes + bytes, seed);
+  auto region = region_with_pattern(gpu, probe, bytes, seed);
   if (!region) {
     log::warn("rank {}: no GPU memory for others, messages go by the host: {}", rank_, region.error().what);
     return {};
@@ -223,14 +229,15 @@ std::string DeviceMemory::handle_of_region(kernels::Gpu& gpu, size_t bytes) {
 }
 
 // For each rank of this host, in their order, 1 where its region is open, and for this rank itself.
-std::string DeviceMemory::open_others(kernels::Gpu& gpu, const std::vector<std::string>& offers, const std::vector<bool>& from) {
+std::string DeviceMemory::open_others(kernels::Gpu& gpu, std::optional<DeviceProbe>& probe, const std::vector<std::string>& offers,
+                                      const std::vector<bool>& from) {
   regions_.assign(near_.size(), nullptr);
   std::string opened;
   for (size_t peer = 0; peer < near_.size(); ++peer) {
     if (!near_[peer]) continue;
     const bool own = peer == static_cast<size_t>(rank_);
     if (from[peer] && !own && region_ != nullptr && !offers[peer].empty()) {
-      const auto theirs = reach_pattern(gpu, offers[peer]);
+      const auto theirs = reach_pattern(gpu, *probe, offers[peer]);
       if (theirs) {
         regions_[peer] = theirs->address + packet_bytes;
         in_turns_ = in_turns_ || theirs->in_turns;

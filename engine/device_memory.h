@@ -4,10 +4,12 @@
 // not know: streams, what is under way.
 #pragma once
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/communicator.h"
+#include "engine/device_probe.h"
 #include "engine/device_steps.h"
 #include "kernels/gpu.h"
 
@@ -58,10 +60,11 @@ class DeviceMemory {
   Result<std::unique_ptr<Landing>> land_on(kernels::Gpu&, const Backend&, const std::vector<uint32_t>& connections);
   void place(std::byte* at, const std::vector<uint32_t>& connections, Landing*);
   size_t carried_bytes(size_t connections) const;
-  std::string handle_of_region(kernels::Gpu&, size_t bytes);
+  std::string handle_of_region(kernels::Gpu&, DeviceProbe&, size_t bytes);
   void take_packets();
-  Result<bool> exchange_regions(Communicator&, kernels::Gpu&, size_t bytes, const std::vector<bool>& from);
-  std::string open_others(kernels::Gpu&, const std::vector<std::string>& offers, const std::vector<bool>& from);
+  Result<bool> exchange_regions(Communicator&, kernels::Gpu&, std::optional<DeviceProbe>&, size_t bytes, const std::vector<bool>& from);
+  std::string open_others(kernels::Gpu&, std::optional<DeviceProbe>&, const std::vector<std::string>& offers,
+                          const std::vector<bool>& from);
   const Places& places(const schedule::Schedule&);
 
   Rank rank_ = 0;

@@ -13,14 +13,17 @@ class DeviceProbe {
   static constexpr size_t bytes = 4096;
 
   static Result<DeviceProbe> open(kernels::Gpu&);
-  /// Leaves the pattern of that seed in memory of this GPU.
+  /// Leaves the pattern of that seed in memory of this GPU. After an error it may still be written there, at any time.
   Status write(std::byte* at, uint64_t seed);
   /// Error: the pattern of that seed is not there.
   Status read(const std::byte* at, uint64_t seed);
 
  private:
-  Status copy(const std::byte* from, std::byte* to);
+  explicit DeviceProbe(kernels::Gpu& gpu) : gpu_(&gpu) {}
+  Status renew();
+  Result<bool> copied(const std::byte* from, std::byte* to);
 
+  kernels::Gpu* gpu_;
   kernels::GpuMemory pinned_;
   std::unique_ptr<kernels::Stream> stream_;
 };

@@ -35,6 +35,7 @@ class Beside final : public Comm {
   /// Until what was declined is told.
   void wait_for_declined();
 
+  std::atomic<bool> given_up{false};    ///< by the program, which knows: its errors are NCCL's from then on
   std::atomic<bool> stays_away{false};  ///< from votes on parts of its ranks, of which gyre makes none any more (wrap_forming.h)
 
   /// Logs who runs such a call and why, once for each collective and size class.

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -83,6 +84,13 @@ std::vector<Birth> births(ncclComm_t* comms, int ranks) {
                    }});
   }
   return all;
+}
+
+/// What its streams have of gyre's ends, since the program asks for that.
+Status give_up(wrap::Beside& comm) {
+  comm.given_up = true;
+  comm.interrupt();
+  return comm.lives();
 }
 
 /// What its streams were given has ended, or can't, and they go on; who has not asked for the error hears of it here.
@@ -172,10 +180,7 @@ ncclResult_t ncclCommShrink(ncclComm_t comm, int* without, int count, ncclComm_t
   return answer("ncclCommShrink", [&]() -> Result<ncclResult_t> {
     const auto parent = GYRE_TRY(ready_beside(comm));
     const std::vector<Rank> left_out(without, without + (without == nullptr ? 0 : std::max(count, 0)));
-    if (parent != nullptr && flags == NCCL_SHRINK_ABORT) {
-      parent->interrupt();
-      GYRE_TRY(parent->lives());
-    }
+    if (parent != nullptr && flags == NCCL_SHRINK_ABORT) GYRE_TRY(give_up(*parent));
     if (parent == nullptr || made == nullptr || !refusal(*parent, config).empty())
       return pass(nullptr, nullptr, [&] { return call_real<&Table::ncclCommShrink>(comm, without, count, made, config, flags); });
     Birth rest = birth(parent, comm, made, ", shrunk");
@@ -264,12 +269,10 @@ ncclResult_t ncclCommRevoke(ncclComm_t comm, int flags) noexcept {
   return answer("ncclCommRevoke", [&]() -> Result<ncclResult_t> {
     const auto revoked = beside(comm);
     if (revoked == nullptr) return call_real<&Table::ncclCommRevoke>(comm, flags);
-    if (!revoked->is_made()) {
+    if (revoked->is_made())
+      GYRE_TRY(give_up(*revoked));
+    else
       revoked->abort();
-    } else {
-      revoked->interrupt();
-      GYRE_TRY(revoked->lives());
-    }
     const auto pause = revoked->nccl_blocks ? std::unique_lock<std::mutex>() : revoked->background.pause();
     return call_real<&Table::ncclCommRevoke>(comm, flags);
   });
@@ -281,10 +284,11 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) noexcep
     if (asked == nullptr) return call_real<&Table::ncclCommGetAsyncError>(comm, error);
     const ncclResult_t result = GYRE_TRY(ask(*asked, comm, error));
     if (result != ncclSuccess || (*error != ncclSuccess && *error != ncclInProgress)) return result;
-    if (const ncclResult_t own = asked->state(); own != ncclSuccess) *error = own;
+    const bool given_up = asked->given_up;
+    if (const ncclResult_t own = given_up ? ncclSuccess : asked->state(); own != ncclSuccess) *error = own;
     if (*error == ncclSuccess && asked->winds_up()) *error = ncclInProgress;
     if (*error == ncclSuccess && asked->launches_here()) std::ignore = asked->mark_launched();
-    if (const auto untold = asked->untold()) failed("ncclCommGetAsyncError", *untold);
+    if (const auto untold = given_up ? std::nullopt : asked->untold()) failed("ncclCommGetAsyncError", *untold);
     return result;
   });
 }

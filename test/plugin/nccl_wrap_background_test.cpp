@@ -160,6 +160,25 @@ TEST_CASE("wrap in the background: an abort ends a split that others stay away f
   CHECK(ncclCommAbort(comms[1]) == ncclSuccess);
 }
 
+TEST_CASE("wrap in the background: a communicator that the program has given up is ready all the same") {
+  const BesideFake beside;
+  const auto comms = begin_all<3>();
+  REQUIRE(all_settled(comms));
+  std::array<ncclComm_t, 2> rest{};
+  const auto shrink = [&](size_t rank) {
+    int without = 2;
+    return ncclCommShrink(comms.at(rank), &without, 1, &rest.at(rank), nullptr, NCCL_SHRINK_ABORT);
+  };
+  auto other = std::async(std::launch::async, shrink, size_t{1});
+  CHECK(shrink(0) == ncclSuccess);
+  CHECK(other.get() == ncclSuccess);
+  for (const size_t r : {0, 1}) CHECK(settled(comms.at(r)) == ncclSuccess);
+  CHECK(test::becomes([&] { return settled(comms[2]) == ncclRemoteError; }));  // who has not asked for it
+  CHECK(sums(rest, many) == "GroupStart GroupEnd ");
+  for (const ncclComm_t comm : rest) CHECK(ncclCommDestroy(comm) == ncclSuccess);
+  for (const ncclComm_t comm : comms) CHECK(ncclCommAbort(comm) == ncclSuccess);
+}
+
 TEST_CASE("wrap in the background: a call before NCCL is ready is refused, and does not come to it") {
   const BesideFake beside;
   std::array<ncclComm_t, 2> comms{};

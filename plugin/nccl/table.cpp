@@ -133,10 +133,15 @@ const Known* known(const Caller& caller) {
 
 bool is_chosen(const Table& nccl) { return chosen().nccl && chosen().nccl->ncclGetUniqueId == nccl.ncclGetUniqueId; }
 
+// Whatever the name of its file is.
+bool is_in_chosen(const Caller& caller) {
+  return chosen().nccl && caller.has(reinterpret_cast<const void*>(chosen().nccl->ncclGetUniqueId));
+}
+
 // gyre calls nothing by these names: what would return to it NCCL has been called for, and has left to another of its functions by a jump.
 std::optional<Table> own_functions(const Caller& caller) {
   if (*caller.file == '\0') return std::nullopt;
-  if (caller.has(&last_known)) return chosen().nccl;
+  if (caller.has(&last_known) || is_in_chosen(caller)) return chosen().nccl;
   void* const nccl = open_loaded_nccl(caller.file);
   if (nccl == nullptr) return std::nullopt;
   const Table own = table_of(nccl);

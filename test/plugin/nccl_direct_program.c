@@ -62,11 +62,12 @@ static void* gather(void* own) {
   MUST(ncclCommInitRank(&comm, 2, shared_id, *(int*)own));
   MUST(ncclAllGather(in, out, 64, ncclInt8, comm, NULL));
   EXPECT(strcmp(out, "NCCL's") == 0, "%s", out);
+  MUST(ncclGather(in, out, 64, ncclInt8, 0, comm, NULL));
   MUST(ncclCommDestroy(comm));
   return NULL;
 }
 
-/* Two ranks of a call that NCCL leaves to another of its functions, as its last step. */
+/* Two ranks of calls that NCCL leaves to another of its functions, as its last step and before it. */
 static void last_step(void) {
   int own[2] = {0, 1};
   pthread_t thread;

@@ -104,8 +104,8 @@ template <auto slot, auto plain, class... A>
 ncclResult_t configured(const char* name, Collective collective, const Given& given, ncclComm_t handle, cudaStream_t stream,
                         const ncclCollConfig_t* config, A... arguments) noexcept {
   if (config == nullptr) return plain(arguments..., handle, stream);
-  return wrap::noted(answer(name, [&] {
-    const auto comm = wrap::beside(handle);
+  return wrap::noted(answer(name, [&]() -> Result<ncclResult_t> {
+    const auto comm = GYRE_TRY(wrap::ready_beside(handle));
     const auto call = comm == nullptr || comm->finalized ? std::nullopt : described(collective, given);
     if (call) comm->say(*call, "NCCL", "it has a configuration of its own");
     return wrap::leave(comm, stream, [=] { return call_real<slot>(arguments..., handle, stream, config); });
@@ -259,8 +259,12 @@ ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataTyp
 ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t handle) noexcept {
   return answer("ncclRedOpDestroy", [&]() -> Result<ncclResult_t> {
     const auto comm = beside(handle);
-    const bool known = comm != nullptr && comm->premul_sums.erase(op) > 0;
-    const Forward forward = [=] { return call_real<&Table::ncclRedOpDestroy>(op, handle); };
+    const bool known = comm != nullptr && comm->premul_sums.contains(op);
+    const Forward forward = [=] {
+      const ncclResult_t result = call_real<&Table::ncclRedOpDestroy>(op, handle);
+      if (known && result == ncclSuccess) comm->premul_sums.erase(op);
+      return result;
+    };
     return known ? pass_behind_held(comm, forward) : pass(nullptr, nullptr, forward);  // which is NCCL's to refuse, now
   });
 }

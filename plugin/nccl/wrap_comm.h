@@ -92,7 +92,9 @@ class Beside final : public Comm {
 
 /// Null: the communicator is NCCL's alone, or none.
 std::shared_ptr<Beside> beside(ncclComm_t);
-/// The same for a call, after what is in the background. Error: NCCL is at work.
+/// The same after what is in the background. Error: NCCL is at work there.
+Result<std::shared_ptr<Beside>> settled_beside(ncclComm_t);
+/// The same for a call. Error: NCCL is at work on one before it, too.
 Result<std::shared_ptr<Beside>> ready_beside(ncclComm_t);
 /// The same, of one whose handle NCCL is to free; whoever ends it too finds none.
 std::shared_ptr<Beside> take_beside(ncclComm_t);

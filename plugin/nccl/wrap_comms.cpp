@@ -210,14 +210,15 @@ ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* memory, size_t bytes,
 }
 ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t window) noexcept {
   return answer("ncclCommWindowDeregister", [&]() -> Result<ncclResult_t> {
-    if (const auto owner = beside(comm); owner != nullptr && window != nullptr)
+    if (const auto owner = GYRE_TRY(settled_beside(comm)); owner != nullptr && window != nullptr)
       std::erase_if(owner->windows, [&](const Beside::Window& known) { return known.window == window; });
     return pass(nullptr, nullptr, [&] { return call_real<&Table::ncclCommWindowDeregister>(comm, window); });
   });
 }
 
 ncclResult_t ncclCommGrow(ncclComm_t comm, int ranks, const ncclUniqueId* id, int rank, ncclComm_t* made, ncclConfig_t* config) noexcept {
-  return answer("ncclCommGrow", [&] {
+  return answer("ncclCommGrow", [&]() -> Result<ncclResult_t> {
+    std::ignore = GYRE_TRY(settled_beside(comm));
     return pass(nullptr, nullptr, [=] { return call_real<&Table::ncclCommGrow>(comm, ranks, id, rank, made, config); });
   });
 }

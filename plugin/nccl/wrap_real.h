@@ -1,7 +1,5 @@
 // The real NCCL below gyre's functions.
 #pragma once
-#include <type_traits>
-
 #include "plugin/nccl/errors.h"
 #include "plugin/nccl/table.h"
 #include "plugin/nccl/wrap_offer.h"
@@ -29,18 +27,5 @@ ncclResult_t hear_real(A... arguments) {
   if (result != ncclSuccess && result != ncclInProgress) forget_last_error(before);
   return result;
 }
-
-/// What stands in the table that programs call where gyre has nothing before it: NCCL's function.
-template <auto slot>
-struct Passed;
-template <class R, class... A, R (*Table::*slot)(A...)>
-struct Passed<slot> {
-  static R call(A... arguments) {
-    if constexpr (std::is_same_v<R, ncclResult_t>)
-      return hear_real<slot>(arguments...);
-    else
-      return call_real<slot>(arguments...);
-  }
-};
 
 }  // namespace gyre::plugin::nccl::wrap

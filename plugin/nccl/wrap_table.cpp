@@ -1,8 +1,13 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <tuple>
+#include <type_traits>
+
 #include "base/log.h"
 #include "plugin/nccl/copies.h"
 #include "plugin/nccl/wrap.h"
+#include "plugin/nccl/wrap_comm.h"
 #include "plugin/nccl/wrap_real.h"
 
 namespace gyre::plugin::nccl::wrap {
@@ -11,7 +16,43 @@ namespace {
 // NCCL's ranks wait for each other for ever; gyre's meet when NCCL's have.
 constexpr size_t vote_limit_s = 10;
 
-#define GYRE_PASSED(result, name, parameters, arguments) &Passed<&Table::name>::call,
+/// Of a function.
+template <size_t bytes>
+struct Name {
+  constexpr Name(const char (&given)[bytes]) { std::copy_n(given, bytes, text); }  // NOLINT(google-explicit-constructor): as a literal
+  char text[bytes]{};
+};
+
+/// Error: NCCL is at work on the communicator in the background, and not to be called for it elsewhere.
+Status may_pass(ncclComm_t comm) {
+  std::ignore = GYRE_TRY(settled_beside(comm));
+  return {};
+}
+template <class Other>
+Status may_pass(const Other& /*of no communicator*/) {
+  return {};
+}
+
+/// What stands in the table that programs call where gyre has nothing before it: NCCL's function.
+template <auto slot, Name name>
+struct Passed;
+template <class R, class... A, R (*Table::*slot)(A...), Name name>
+struct Passed<slot, name> {
+  static R call(A... arguments) noexcept {
+    if constexpr (std::is_same_v<R, ncclResult_t>) {
+      return answer(name.text, [&]() -> Result<ncclResult_t> {
+        Status may;
+        std::ignore = ((may = may_pass(arguments)) && ...);
+        GYRE_TRY(may);
+        return hear_real<slot>(arguments...);
+      });
+    } else {
+      return call_real<slot>(arguments...);
+    }
+  }
+};
+
+#define GYRE_PASSED(result, name, parameters, arguments) &Passed<&Table::name, #name>::call,
 constexpr Table passed_table{NCCL_FUNCTIONS(GYRE_PASSED)};
 #undef GYRE_PASSED
 

@@ -188,10 +188,19 @@ TEST_CASE("wrap in the background: a call before NCCL is ready is refused, and d
   CHECK(begin_rank(comms[0], 2, id, 0) == ncclInProgress);
   newly_to_nccl();
   for (const size_t count : {many, size_t{1}}) CHECK(reduce(data, comms[0], stream, count) == ncclInvalidArgument);
+  const ncclCollConfig_t config{sizeof config, NCCL_CONFIG_MAGIC, 23200, nullptr, 1, 2, 1, 1, nullptr, 1, 0, 0, nullptr};
+  CHECK(ncclAllReduceConfig(data.data(), data.data(), many, ncclFloat32, ncclSum, comms[0], stream, &config) == ncclInvalidArgument);
   CHECK(newly_to_nccl() == "");
   CHECK(std::string(ncclGetLastError(comms[0])).find("in progress") != std::string::npos);
+  int count = 0;
+  ncclComm_t grown = nullptr;
+  CHECK(ncclCommCount(comms[0], &count) == ncclInvalidArgument);
+  CHECK(std::string(ncclGetLastError(comms[0])).find("ncclCommCount: the communicator is in progress") != std::string::npos);
+  CHECK(ncclCommWindowDeregister(comms[0], nullptr) == ncclInvalidArgument);
+  CHECK(ncclCommGrow(comms[0], 3, nullptr, -1, &grown, nullptr) == ncclInvalidArgument);
   CHECK(begin_rank(comms[1], 2, id, 1) == ncclInProgress);
   CHECK(all_settled(comms));
+  CHECK(ncclCommCount(comms[0], &count) == ncclSuccess);
   CHECK(sums(comms, many) == "GroupStart GroupEnd ");
   for (const ncclComm_t comm : comms) CHECK(ncclCommDestroy(comm) == ncclSuccess);
 }

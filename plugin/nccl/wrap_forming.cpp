@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <exception>
+#include <functional>
 #include <optional>
 #include <string_view>
 #include <thread>
@@ -14,6 +15,7 @@
 #include "plugin/nccl/wrap_ballot.h"
 #include "plugin/nccl/wrap_job.h"
 #include "plugin/nccl/wrap_real.h"
+#include "plugin/no_signals.h"
 #include "transport/transport.h"
 
 namespace gyre::plugin::nccl::wrap {
@@ -163,14 +165,22 @@ void hand_over(const Birth& birth) {
   if (birth.place != nullptr) std::atomic_ref(*birth.made).store(*birth.place);
 }
 
-void form_now(const Birth& birth, ncclResult_t by_nccl) noexcept {
+/// A step on its way.
+template <class Step>
+void unless_it_throws(const Birth& birth, Step step) noexcept {
   try {
-    hand_over(birth);
-    const Made made = made_by_nccl(by_nccl, *birth.made, birth.parent == nullptr || birth.parent->nccl_blocks);
-    if (auto comm = form_one(birth, made)) adopt(made.comm, std::move(comm));
+    step();
   } catch (const std::exception& error) {
     alone(birth, error.what());
   }
+}
+
+void form_now(const Birth& birth, ncclResult_t by_nccl) noexcept {
+  unless_it_throws(birth, [&] {
+    hand_over(birth);
+    const Made made = made_by_nccl(by_nccl, *birth.made, birth.parent == nullptr || birth.parent->nccl_blocks);
+    if (auto comm = form_one(birth, made)) adopt(made.comm, std::move(comm));
+  });
 }
 
 // Until gyre's is there, if it comes to that, one that was never made goes by the handle, which the program may move; of a part the parent
@@ -179,17 +189,20 @@ void form_in_background(const Birth& birth) {
   const bool is_part = birth.parent != nullptr;
   const ncclComm_t own = is_part ? nullptr : *birth.made;
   const auto busy = is_part ? birth.parent : std::make_shared<Beside>(0, 0, 0, nullptr, Rules(), false);
-  const auto work = [=] {
+  const auto work = [=]() noexcept {
     Made made{ncclRemoteError};
-    busy->background.await_nccl(is_part ? birth.parent_handle : own,
-                                [&](ncclResult_t state) { made = made_by_nccl(state, is_part ? *birth.place : own, false); });
+    const auto look = [&](ncclResult_t state) { made = made_by_nccl(state, is_part ? *birth.place : own, false); };
+    unless_it_throws(birth, [&] { busy->background.await_nccl(is_part ? birth.parent_handle : own, std::ref(look)); });
     made.cancelled = &busy->aborted();
     const auto comm = form_one(birth, made);
-    busy->background.end([&] {
+    const auto last = [&] {
       if (!is_part) return void(replace(own, busy, comm));
-      if (comm != nullptr) adopt(made.comm, comm);
+      unless_it_throws(birth, [&] {
+        if (comm != nullptr) adopt(made.comm, comm);
+      });
       hand_over(birth);
-    });
+    };
+    busy->background.end(std::ref(last));
   };
   busy->background.begin();
   if (is_part)
@@ -197,6 +210,7 @@ void form_in_background(const Birth& birth) {
   else
     adopt(own, busy);
   try {
+    const NoSignals none;
     std::thread(work).detach();
   } catch (const std::exception&) {  // the program waits for what is in the background
     work();

@@ -1,14 +1,15 @@
 #include "plugin/nccl/wrap_made.h"
 
 #include <algorithm>
+#include <exception>
 #include <iterator>
-#include <system_error>
 #include <thread>
 #include <utility>
 
 #include "base/log.h"
 #include "plugin/nccl/wrap_open_group.h"
 #include "plugin/nccl/wrap_real.h"
+#include "plugin/no_signals.h"
 
 namespace gyre::plugin::nccl::wrap {
 namespace {
@@ -26,10 +27,11 @@ ncclResult_t formed(ncclResult_t by_nccl, std::vector<Birth> births) {
   if (!offer().any()) {
     if (births.empty() || refused) return by_nccl;
     try {
+      const NoSignals none;
       std::thread([births = std::move(births)] {
         for (const Birth& birth : births) form_one(birth, Made());
       }).detach();
-    } catch (const std::system_error& error) {  // this rank stays away, and the others learn of it
+    } catch (const std::exception& error) {  // this rank stays away, and the others learn of it
       log::warn("no thread to say that NCCL runs all calls: {}", error.what());
     }
     return by_nccl;

@@ -61,6 +61,7 @@ Birth birth(const std::shared_ptr<wrap::Beside>& parent, ncclComm_t handle, nccl
 
 /// Why gyre has no part in what is made of the parent's ranks with that config; empty: it may have.
 std::string refusal(const wrap::Beside& parent, const ncclConfig_t* given) {
+  if (encrypts) return not_encrypted;
   const auto chosen = settings(given, {parent.nccl_blocks});
   return chosen && chosen->blocking == parent.nccl_blocks ? "" : "one of it and of what it is made of does not block";
 }

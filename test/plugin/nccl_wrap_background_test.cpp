@@ -179,6 +179,25 @@ TEST_CASE("wrap in the background: a communicator that the program has given up 
   for (const ncclComm_t comm : comms) CHECK(ncclCommAbort(comm) == ncclSuccess);
 }
 
+TEST_CASE("wrap in the background: what NCCL is to encrypt by now is NCCL's, whatever it is made of") {
+  const BesideFake beside;
+  const test::KeptLog log;
+  const auto comms = begin_all<2>();
+  REQUIRE(all_settled(comms));
+  ncclEncryptionConfig_t encryption{sizeof encryption, NCCL_CONFIG_MAGIC, 23200, NCCL_ENCRYPTION_MODE_PSK, "a key that is long enough"};
+  CHECK(ncclSetEncryption(&encryption) == ncclSuccess);
+  std::array<ncclComm_t, 2> parts{};
+  for (size_t r = 0; r < 2; ++r) CHECK(ncclCommSplit(comms.at(r), 0, 0, &parts.at(r), nullptr) == ncclSuccess);
+  CHECK(all_settled(comms));
+  CHECK(all_settled(parts));
+  encryption.mode = NCCL_ENCRYPTION_MODE_NONE;
+  CHECK(ncclSetEncryption(&encryption) == ncclSuccess);
+  CHECK(log.count("rank 0: NCCL is to encrypt its connections") == 2);
+  CHECK(sums(parts, many) == "GroupStart AllReduce AllReduce GroupEnd ");
+  for (const ncclComm_t comm : parts) CHECK(ncclCommDestroy(comm) == ncclSuccess);
+  for (const ncclComm_t comm : comms) CHECK(ncclCommDestroy(comm) == ncclSuccess);
+}
+
 TEST_CASE("wrap in the background: a call before NCCL is ready is refused, and does not come to it") {
   const BesideFake beside;
   std::array<ncclComm_t, 2> comms{};

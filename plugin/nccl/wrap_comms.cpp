@@ -245,6 +245,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) noexcept {
     if (ended != nullptr) {
       finish("ncclCommDestroy", *ended);
       if (!forget(comm, ended)) return Error{Code::invalid_argument, "another thread has ended the communicator"};
+      ended->background.withdraw();
       ended->withdraw();
     }
     const ncclResult_t result = call_real<&Table::ncclCommDestroy>(comm);

@@ -17,6 +17,7 @@
 #include "plugin/nccl/group.h"
 #include "plugin/nccl/table.h"
 #include "plugin/nccl/unique_id.h"
+#include "transport/transport.h"
 
 namespace gyre::plugin::nccl {
 namespace {
@@ -30,6 +31,7 @@ Result<Config> started_config() {
   auto config = GYRE_TRY(checked_config());
   if (config.timeout.origin == "default") config.timeout.value = patience_s;
   start_log(config);
+  transport::open_ucx_before_threads(config);
   cuda::look(config);
   return config;
 }
@@ -138,7 +140,9 @@ namespace stand_alone {
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) noexcept {
   return guard("ncclGetUniqueId", [&]() -> Status {
     if (id == nullptr) return Error{Code::invalid_argument, "the unique id is NULL"};
-    start_log(GYRE_TRY(checked_config()));
+    const Config config = GYRE_TRY(checked_config());
+    start_log(config);
+    transport::open_ucx_before_threads(config);  // the id's bell is a thread
     *id = GYRE_TRY(make_unique_id());
     return {};
   });
@@ -168,7 +172,7 @@ ncclResult_t ncclCommInitAll(ncclComm_t* comms, int ranks, const int* devices) n
     const auto device = [devices](int rank) { return devices == nullptr ? rank : devices[rank]; };
     std::ignore = GYRE_TRY(started_config());
     for (int rank = 0; rank < ranks; ++rank) GYRE_TRY(cuda::is_device(device(rank)));
-    const ncclUniqueId id = GYRE_TRY(make_unique_id());
+    const ncclUniqueId id = GYRE_TRY(make_unique_id(false));
     std::vector<Task> tasks;
     tasks.reserve(static_cast<size_t>(ranks));
     for (int rank = 0; rank < ranks; ++rank)

@@ -122,7 +122,7 @@ Status open_for_all(Meeting& at) {
 
 }  // namespace
 
-Result<ncclUniqueId> make_unique_id() {
+Result<ncclUniqueId> make_unique_id(bool for_others) {
   if (const char* given = std::getenv("NCCL_COMM_ID"); given != nullptr && *given != '\0') return as_nccl(GYRE_TRY(given_id(given)));
   auto door = GYRE_TRY(transport::open_wide_door());
   Id id;
@@ -132,7 +132,7 @@ Result<ncclUniqueId> make_unique_id() {
   if (id.hosts[0] == '\0') return no_address();
   const auto taken = std::make_shared<std::atomic<bool>>(false);
   Doors::of_process().keep(id.job, std::move(door), taken);
-  id.bell = hang_bell(id.job, taken, [job = id.job] { Doors::of_process().take(job); });
+  if (for_others) id.bell = hang_bell(id.job, taken, [job = id.job] { Doors::of_process().take(job); });
   return as_nccl(id);
 }
 

@@ -9,7 +9,8 @@
 
 namespace gyre::plugin::nccl {
 
-Result<ncclUniqueId> make_unique_id();
+/// `for_others`: rank 0 may be another process, which can't be where this one makes the communicators, too.
+Result<ncclUniqueId> make_unique_id(bool for_others = true);
 
 /// How a rank meets the others.
 struct Meeting {

@@ -21,6 +21,7 @@
 #include "plugin/nccl/wrap_real.h"
 #include "transport/control.h"
 #include "transport/door.h"
+#include "transport/transport.h"
 
 namespace gyre::plugin::nccl {
 namespace {
@@ -36,6 +37,11 @@ std::atomic<bool> encrypts{false};  // NCCL its connections
 std::string who(Rank rank, int ranks) { return fmt::format("rank {} of {}", rank, ranks); }
 
 const char* const not_encrypted = "NCCL is to encrypt its connections, which gyre does not do";
+
+/// Before NCCL starts threads for a communicator, where gyre may have one beside it.
+void prepare(int ranks) {
+  if (ranks > 1 && wrap::offer().any()) transport::open_ucx_before_threads(wrap::config());
+}
 
 /// Of ranks that each bring the unique id.
 std::vector<Birth> birth(ncclComm_t* made, int ranks, int rank, const ncclUniqueId& id) {
@@ -129,6 +135,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) noexcept {
 
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t* config) noexcept {
   return answer("ncclCommInitRankConfig", [&]() -> Result<ncclResult_t> {
+    prepare(ranks);
     const auto result =
         GYRE_TRY(pass(nullptr, nullptr, [&] { return call_real<&Table::ncclCommInitRankConfig>(comm, ranks, id, rank, config); }));
     return formed(result, birth(comm, ranks, rank, id));
@@ -137,6 +144,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
 
 ncclResult_t ncclCommInitRank(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank) noexcept {
   return answer("ncclCommInitRank", [&]() -> Result<ncclResult_t> {
+    prepare(ranks);
     const auto result = GYRE_TRY(pass(nullptr, nullptr, [&] { return call_real<&Table::ncclCommInitRank>(comm, ranks, id, rank); }));
     return formed(result, birth(comm, ranks, rank, id));
   });
@@ -145,6 +153,7 @@ ncclResult_t ncclCommInitRank(ncclComm_t* comm, int ranks, ncclUniqueId id, int 
 // gyre's ranks meet at the first id.
 ncclResult_t ncclCommInitRankScalable(ncclComm_t* comm, int ranks, int rank, int count, ncclUniqueId* ids, ncclConfig_t* config) noexcept {
   return answer("ncclCommInitRankScalable", [&]() -> Result<ncclResult_t> {
+    prepare(ranks);
     const auto result = GYRE_TRY(
         pass(nullptr, nullptr, [&] { return call_real<&Table::ncclCommInitRankScalable>(comm, ranks, rank, count, ids, config); }));
     if (ids == nullptr || count < 1) return result;
@@ -155,6 +164,7 @@ ncclResult_t ncclCommInitRankScalable(ncclComm_t* comm, int ranks, int rank, int
 
 ncclResult_t ncclCommInitAll(ncclComm_t* comms, int ranks, const int* devices) noexcept {
   return answer("ncclCommInitAll", [&]() -> Result<ncclResult_t> {
+    prepare(ranks);
     const auto result = GYRE_TRY(pass(nullptr, nullptr, [&] { return call_real<&Table::ncclCommInitAll>(comms, ranks, devices); }));
     return formed(result, births(comms, ranks));
   });

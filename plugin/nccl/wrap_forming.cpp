@@ -256,7 +256,6 @@ void form(const std::vector<Birth>& births, ncclResult_t of_all) noexcept {
 }
 
 Result<Parts> meet(const Meeting& at, const Made& by_nccl) {
-  transport::open_ucx_before_threads(config());
   transport::Rendezvous rendezvous = at.rendezvous;
   rendezvous.timeout = vote_limit();
   rendezvous.cancelled = by_nccl.cancelled;

@@ -21,7 +21,7 @@ Error Background::in_progress() {
 Result<ncclResult_t> Background::ask(ncclComm_t comm, ncclResult_t* state) {
   const std::lock_guard lock(mutex_);
   if (withdrawn_) return ended_meanwhile();
-  const ncclResult_t result = call_real<&Table::ncclCommGetAsyncError>(comm, state);
+  const ncclResult_t result = hear_real<&Table::ncclCommGetAsyncError>(comm, state);
   if (result == ncclSuccess && *state == ncclSuccess && begun_ > 0) *state = ncclInProgress;
   return result;
 }

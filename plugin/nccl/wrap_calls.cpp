@@ -245,7 +245,7 @@ ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataTyp
                                       ncclComm_t handle) noexcept {
   return answer("ncclRedOpCreatePreMulSum", [&]() -> Result<ncclResult_t> {
     const auto comm = GYRE_TRY(ready_beside(handle));
-    const ncclResult_t result = call_real<&Table::ncclRedOpCreatePreMulSum>(op, scalar, type, residence, handle);
+    const ncclResult_t result = hear_real<&Table::ncclRedOpCreatePreMulSum>(op, scalar, type, residence, handle);
     if (result != ncclSuccess || comm == nullptr || static_cast<unsigned>(type) >= data_type_count) return result;
     PremulSum sum{static_cast<DataType>(type), 0, nullptr};
     if (residence == ncclScalarHostImmediate)

@@ -128,7 +128,7 @@ std::shared_ptr<Beside> take_beside(ncclComm_t comm) {
 }
 
 Result<ncclResult_t> ask(Beside& of, ncclComm_t comm, ncclResult_t* state) {
-  return of.nccl_blocks ? call_real<&Table::ncclCommGetAsyncError>(comm, state) : of.background.ask(comm, state);
+  return of.nccl_blocks ? hear_real<&Table::ncclCommGetAsyncError>(comm, state) : of.background.ask(comm, state);
 }
 
 }  // namespace gyre::plugin::nccl::wrap

@@ -28,6 +28,7 @@ namespace {
 
 using wrap::Birth;
 using wrap::call_real;
+using wrap::hear_real;
 using wrap::Made;
 using wrap::Parts;
 
@@ -111,7 +112,7 @@ namespace wrap {
 
 ncclResult_t ncclSetEncryption(const ncclEncryptionConfig_t* config) noexcept {
   return answer("ncclSetEncryption", [&]() -> Result<ncclResult_t> {
-    const ncclResult_t result = call_real<&Table::ncclSetEncryption>(config);
+    const ncclResult_t result = hear_real<&Table::ncclSetEncryption>(config);
     if (result == ncclSuccess && config != nullptr) encrypts = config->mode != NCCL_ENCRYPTION_MODE_NONE;
     return result;
   });
@@ -121,7 +122,7 @@ ncclResult_t ncclSetEncryption(const ncclEncryptionConfig_t* config) noexcept {
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) noexcept {
   return answer("ncclGetUniqueId", [&]() -> Result<ncclResult_t> {
     if (id != nullptr) std::memset(id, 0, sizeof *id);
-    const ncclResult_t result = call_real<&Table::ncclGetUniqueId>(id);
+    const ncclResult_t result = hear_real<&Table::ncclGetUniqueId>(id);
     if (result != ncclSuccess || id == nullptr || encrypts) return result;
     const char* given = std::getenv("NCCL_COMM_ID");
     if (given != nullptr && *given != '\0') {
@@ -238,10 +239,10 @@ ncclResult_t ncclCommGrow(ncclComm_t comm, int ranks, const ncclUniqueId* id, in
 ncclResult_t ncclCommFinalize(ncclComm_t comm) noexcept {
   return answer("ncclCommFinalize", [&]() -> Result<ncclResult_t> {
     const auto ended = GYRE_TRY(ready_beside(comm));
-    if (ended == nullptr) return call_real<&Table::ncclCommFinalize>(comm);
+    if (ended == nullptr) return hear_real<&Table::ncclCommFinalize>(comm);
     if (ended->nccl_blocks) finish("ncclCommFinalize", *ended);
     GYRE_TRY(ended->lives());
-    const ncclResult_t result = call_real<&Table::ncclCommFinalize>(comm);
+    const ncclResult_t result = hear_real<&Table::ncclCommFinalize>(comm);
     if (result == ncclSuccess || result == ncclInProgress) ended->finalized = true;
     return result == ncclSuccess && ended->winds_up() ? ncclInProgress : result;
   });
@@ -258,7 +259,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) noexcept {
       ended->background.withdraw();
       ended->withdraw();
     }
-    const ncclResult_t result = call_real<&Table::ncclCommDestroy>(comm);
+    const ncclResult_t result = hear_real<&Table::ncclCommDestroy>(comm);
     if (ended != nullptr && !ended->wait_until_idle(end_limit)) ended->abort();
     return result;
   });
@@ -272,7 +273,7 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) noexcept {
       ended->background.withdraw();
       ended->withdraw();
     }
-    const ncclResult_t result = call_real<&Table::ncclCommAbort>(comm);
+    const ncclResult_t result = hear_real<&Table::ncclCommAbort>(comm);
     if (ended != nullptr) ended->wait_until_idle(end_limit);
     return result;
   });
@@ -281,20 +282,20 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) noexcept {
 ncclResult_t ncclCommRevoke(ncclComm_t comm, int flags) noexcept {
   return answer("ncclCommRevoke", [&]() -> Result<ncclResult_t> {
     const auto revoked = beside(comm);
-    if (revoked == nullptr) return call_real<&Table::ncclCommRevoke>(comm, flags);
+    if (revoked == nullptr) return hear_real<&Table::ncclCommRevoke>(comm, flags);
     if (revoked->is_made())
       GYRE_TRY(give_up(*revoked));
     else
       revoked->abort();
     const auto pause = revoked->nccl_blocks ? std::unique_lock<std::mutex>() : revoked->background.pause();
-    return call_real<&Table::ncclCommRevoke>(comm, flags);
+    return hear_real<&Table::ncclCommRevoke>(comm, flags);
   });
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) noexcept {
   return answer("ncclCommGetAsyncError", [&]() -> Result<ncclResult_t> {
     const auto asked = beside(comm);
-    if (asked == nullptr) return call_real<&Table::ncclCommGetAsyncError>(comm, error);
+    if (asked == nullptr) return hear_real<&Table::ncclCommGetAsyncError>(comm, error);
     const ncclResult_t result = GYRE_TRY(ask(*asked, comm, error));
     if (result != ncclSuccess || (*error != ncclSuccess && *error != ncclInProgress)) return result;
     const bool given_up = asked->given_up;

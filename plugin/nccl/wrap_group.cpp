@@ -70,7 +70,7 @@ ncclResult_t noted(ncclResult_t result) {
 }
 
 ncclResult_t start_group() {
-  const ncclResult_t result = call_real<&Table::ncclGroupStart>();
+  const ncclResult_t result = hear_real<&Table::ncclGroupStart>();
   if (result == ncclSuccess) ++open_group().depth;
   return result;
 }
@@ -109,7 +109,7 @@ ncclResult_t simulate_group(ncclSimInfo_t* info) {
   const auto note = [&](ncclResult_t own) { first = first == ncclSuccess ? own : first; };
   for (const Issued& issued : ended.held) note(forwarded(issued));
   for (const Issued& issued : ended.on_gpu.calls()) note(forwarded(issued));
-  note(call_real<&Table::ncclGroupSimulateEnd>(info));
+  note(hear_real<&Table::ncclGroupSimulateEnd>(info));
   return pass_behind(ended, first);
 }
 

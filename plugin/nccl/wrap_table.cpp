@@ -56,7 +56,7 @@ struct Passed<slot, name> {
 constexpr Table passed_table{NCCL_FUNCTIONS(GYRE_PASSED)};
 #undef GYRE_PASSED
 
-#define GYRE_WRAP(name) table.name = &wrap::name
+#define GYRE_WRAP(name) (table.name = &wrap::name)
 
 void wrap_making(Table& table) {
   GYRE_WRAP(ncclCommInitRank);

@@ -310,7 +310,7 @@ typedef struct {
   F(ncclResult_t, ncclLsaBarrierCreateRequirement,                                                                                         \
     (ncclTeam_t team, int barriers, ncclLsaBarrierHandle_t* handle, ncclDevResourceRequirements_t* requirements),                          \
     (team, barriers, handle, requirements))                                                                                                \
-  F(int, ncclLLA2ACalcSlots, (int elements, int element_size), (elements, element_size))                                                   \
+  F(int, ncclLLA2ACalcSlots, (int most_elements, int element_size), (most_elements, element_size))                                         \
   F(ncclResult_t, ncclLLA2ACreateRequirement,                                                                                              \
     (int blocks, int slots, ncclLLA2AHandle_t* handle, ncclDevResourceRequirements_t* requirements),                                       \
     (blocks, slots, handle, requirements))                                                                                                 \

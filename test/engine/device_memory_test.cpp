@@ -207,7 +207,7 @@ TEST_CASE("an algorithm that is named runs in the memory of GPUs also where it t
 // Between hosts, as here by memory of the host, too: the transport takes messages in parts.
 TEST_CASE("what is chosen for large calls by memory of the host is given to a stream by gates", "[device]") {
   for (const int ranks : {2, 3, 4, 8}) {
-    for (const size_t MiB : {4, 32, 96}) {
+    for (const size_t MiB : {size_t{4}, size_t{32}, size_t{96}}) {
       INFO(ranks << " ranks, " << MiB << " MiB");
       const Call call{Collective::all_reduce, MiB << 18, DataType::float32, ReduceOp::sum, 0};
       CHECK(test::first_wrong(test::run_ranks(ranks, test::all_configured({}),

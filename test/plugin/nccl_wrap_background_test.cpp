@@ -172,7 +172,7 @@ TEST_CASE("wrap in the background: a communicator that the program has given up 
   auto other = std::async(std::launch::async, shrink, size_t{1});
   CHECK(shrink(0) == ncclSuccess);
   CHECK(other.get() == ncclSuccess);
-  for (const size_t r : {0, 1}) CHECK(settled(comms.at(r)) == ncclSuccess);
+  for (const size_t r : {size_t{0}, size_t{1}}) CHECK(settled(comms.at(r)) == ncclSuccess);
   CHECK(test::becomes([&] { return settled(comms[2]) == ncclRemoteError; }));  // who has not asked for it
   CHECK(sums(rest, many) == "GroupStart GroupEnd ");
   for (const ncclComm_t comm : rest) CHECK(ncclCommDestroy(comm) == ncclSuccess);

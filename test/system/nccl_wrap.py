@@ -169,7 +169,8 @@ def a_rank_that_dies_before_it_has_voted_keeps_nobody():
 
 
 def processes_fork_and_end_while_ranks_vote():
-    for rank, process in enumerate(all_right(run("leaves", {}, {}, None, GYRE_TIMEOUT="60"))):
+    # What the thread that votes holds looks lost in the child, where that thread is not.
+    for rank, process in enumerate(all_right(run("leaves", {}, {}, None, GYRE_TIMEOUT="60", LSAN_OPTIONS="detect_leaks=0"))):
         check(process.seconds < 10, f"rank {rank} took {process.seconds} s")
 
 

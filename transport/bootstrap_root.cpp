@@ -68,6 +68,7 @@ void Root::take(Rank from, Message message, Clock::time_point now) {
 void Root::take_part(Rank from, std::string bytes) {
   if (++seat(from).gathers <= gathered_) return;  // it has ended without parts, and this rank was told
   seat(from).part = std::move(bytes);
+  seat(from).part_after = recalls_;
   fail_if_left_behind();
   end_with_parts();
 }
@@ -213,7 +214,7 @@ void Root::judge_histories(bool last) {
 }
 
 // A rank that waits in an all_gather, which all ranks must join, does not come to the call in which another waits; of one that stays away
-// it waits for nothing.
+// it waits for nothing. What a rank told before its part came says nothing: it may have made that call since.
 std::string Root::skipped(Rank waiting) const {
   const auto& call = seats_[static_cast<size_t>(waiting)].call;
   const std::vector<Made>& made = seats_[static_cast<size_t>(waiting)].made;
@@ -221,7 +222,8 @@ std::string Root::skipped(Rank waiting) const {
     return {};
   for (size_t rank = 0; rank < seats_.size(); ++rank) {
     const Seat& s = seats_[rank];
-    if (!s.part || s.recalled != recalls_ || (!s.made.empty() && s.made.back().number >= call->number)) continue;
+    const bool told = s.recalled == recalls_ && s.recalled > s.part_after;
+    if (!s.part || !told || (!s.made.empty() && s.made.back().number >= call->number)) continue;
     return fmt::format("calls are in different orders: rank {} waits for all ranks before call {}, rank {} waits in it ({})", rank,
                        call->number, waiting, call->text);
   }

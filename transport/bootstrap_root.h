@@ -43,6 +43,7 @@ class Root {
     bool gone = false;                ///< left or died
     uint64_t gathers = 0;             ///< that it has come to
     std::optional<std::string> part;  ///< of the all_gather under way
+    uint64_t part_after = 0;          ///< the latest question of histories when that came
     std::optional<std::string> word;  ///< for each all_gather: it stays away
     std::optional<Call> call;         ///< the latest described
     uint64_t described = 0;           ///< times

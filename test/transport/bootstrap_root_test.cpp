@@ -77,6 +77,35 @@ TEST_CASE("rank 0 asks again for a history that a call has overtaken") {
   CHECK(told == std::vector<std::string>{"calls differ: rank 1 has count=1, rank 2 has count=2, rank 0 has count=0 (call 0: all_reduce)"});
 }
 
+TEST_CASE("rank 0 takes no rank that has told its calls before it came to a call of all for one that waits there before them") {
+  using namespace bootstrap;
+  std::vector<std::string> told;
+  Root root({"rank 0", "rank 1"}, [&](Rank to, const SharedMessage& m) {
+    if (m->kind == Kind::fail && to == 0) told.push_back(m->payload.substr(4));
+  });
+  History made;
+  made.name(7, "all_reduce");
+  made.add(0, 7, false);
+  const auto waits = [&root] {
+    Message description{Kind::describe, {}};
+    put(description.payload, uint64_t{0});
+    put(description.payload, uint64_t{7});
+    put(description.payload, uint8_t{0});
+    put(description.payload, uint32_t{0});
+    root.take(1, std::move(description), {});
+  };
+  waits();
+  root.take(0, History().message(1), {});
+  root.take(0, {Kind::gather, {}}, {});  // it has made the call meanwhile, or has not
+  root.take(1, made.message(1), {});
+  CHECK(told.empty());
+  const bool made_it = GENERATE(true, false);
+  waits();
+  root.take(0, made_it ? made.message(2) : History().message(2), {});
+  root.take(1, made.message(2), {});
+  CHECK(told.empty() == made_it);
+}
+
 TEST_CASE("rank 0 takes no rank that stays away from a call of all for one that waits in it, nor for one that others wait for there") {
   using namespace bootstrap;
   const bool one_waits = GENERATE(true, false);

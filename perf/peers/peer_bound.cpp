@@ -8,6 +8,7 @@
 #include <array>
 #include <atomic>
 #include <cstdio>
+#include <memory>
 #include <string>
 
 #include "perf/peers/spmd.h"
@@ -16,6 +17,10 @@ namespace gyre::peers {
 namespace {
 
 constexpr size_t line_floats = 16;
+constexpr size_t huge_page = size_t{2} << 20;
+/// From the second buffer to a huge page. AMD's caches guess a way by a hash of some bits of the address, 15 xor 20 among them (Lipp et
+/// al., Take A Way, 2020): where that of both buffers is the same, each byte took five times as long.
+constexpr size_t apart = size_t{32} << 10;
 
 struct Shared {
   struct alignas(64) Flag {
@@ -25,11 +30,12 @@ struct Shared {
   std::array<float*, 2> buffers;
 };
 
-// Zeroed memory for parent and children.
+// Zeroed memory for parent and children, its begin a multiple of a huge page.
 std::byte* shared_memory(size_t bytes) {
-  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* data = mmap(nullptr, bytes + huge_page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) return nullptr;
-  return static_cast<std::byte*>(std::memset(data, 0, bytes));
+  size_t room = bytes + huge_page;
+  return static_cast<std::byte*>(std::memset(std::align(huge_page, bytes, data, room), 0, bytes));
 }
 
 void add_into_both(float* a, float* b, size_t count) {
@@ -103,10 +109,10 @@ int main(int argc, char** argv) {
   const size_t most = *std::max_element(options.sizes_bytes.begin(), options.sizes_bytes.end());
   auto* shared = reinterpret_cast<Shared*>(shared_memory(sizeof(Shared)));
   if (shared == nullptr) return 1;
-  for (float*& buffer : shared->buffers) {
-    buffer = reinterpret_cast<float*>(shared_memory(most));
-    if (buffer == nullptr) return 1;
-  }
+  const size_t second = (most + huge_page - 1) / huge_page * huge_page + apart;
+  std::byte* memory = shared_memory(second + most);
+  if (memory == nullptr) return 1;
+  shared->buffers = {reinterpret_cast<float*>(memory), reinterpret_cast<float*>(memory + second)};
   return run_ranks(2, true, [&](Member member) {
     Bound bound(member, *shared, touched);
     return only_hop ? hop(bound) : measure(bound, options);

@@ -137,7 +137,7 @@ int main(int argc, char** argv) {
   const size_t bytes = static_cast<size_t>(options.ranks) << 20;
   void* exchange = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (exchange == MAP_FAILED) return 1;
-  return run_ranks(options.ranks, options.bind, [&](Member member) {
+  return run_ranks(options.ranks, options.bind, [&](Member member) -> int {
     Ucc ucc(member, static_cast<std::byte*>(exchange), options.yield);
     const int status = measure(ucc, options);
     std::fflush(stdout);

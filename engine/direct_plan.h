@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/arguments.h"
+#include "kernels/reduce_host.h"
 #include "schedule/direct.h"
 #include "topo/direct_bounds.h"
 #include "topo/direct_cost.h"
@@ -32,6 +33,8 @@ struct DirectForm {
   std::vector<BoundPass> passes;
   std::vector<Rank> reached;  ///< whose memory this rank reads or writes
   std::vector<Rank> users;    ///< who reads or writes this rank's memory
+  /// Where every pass adds two ranks' elements as they are and writes them to one place or two: by which loops, of default numerics.
+  const kernels::Arithmetic* sums = nullptr;
 
   /// For which it stands.
   std::string_view family() const { return schedule->staged ? "one_shot" : "two_shot"; }

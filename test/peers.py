@@ -43,8 +43,8 @@ with open(given["--json"], "w") as file:
 
 
 def row(number, contender, us, size=8, hop=50, kind="float32", only_ours=False, **more):
-    return {"kind": "measurement", "round": number, "contender": contender, "us": us, "best_us": us, "bytes": size, "hop_ns": hop, "type": kind,
-            "op": "all_reduce", "ranks": 2, "transport": "shm", "only_ours": only_ours, **more}
+    return {"kind": "measurement", "round": number, "contender": contender, "us": us, "best_us": us, "bytes": size, "hop_ns": hop, "barrier_ns": hop,
+            "type": kind, "op": "all_reduce", "ranks": 2, "transport": "shm", "only_ours": only_ours, **more}
 
 
 def check(wanted, found):

@@ -115,8 +115,7 @@ void Combine::first(std::byte* sink, Source source, size_t count) {
 
 void Combine::whole(std::span<const std::byte* const> inputs, std::span<std::byte* const> sinks, size_t count) {
   if (ordered_) return whole_in_canonical_order(inputs, sinks, count);
-  const bool one_pass = inputs.size() == 2 && sinks.size() <= 2 && !scales() && arithmetic_->divide == nullptr;
-  const size_t block = one_pass ? count : block_bytes / element_;
+  const size_t block = block_bytes / element_;
   for (size_t at = 0; at < count; at += block) whole_block(inputs, sinks, at * element_, std::min(block, count - at));
 }
 

@@ -63,7 +63,7 @@ std::vector<BoundPass> bound(const schedule::Direct& direct, Rank rank, const Ca
   return all;
 }
 
-const kernels::Arithmetic* sums_of_two(const std::vector<BoundPass>& passes, const Call& call) {
+const kernels::Arithmetic* combines_two(const std::vector<BoundPass>& passes, const Call& call) {
   const kernels::Arithmetic& arithmetic = kernels::arithmetic(call.type, call.op);
   const bool as_they_are = reduces(call.collective) && arithmetic.scale == nullptr && arithmetic.divide == nullptr;
   const auto of_two = [](const BoundPass& pass) { return pass.from.size() == 2 && pass.to.size() <= 2; };
@@ -105,8 +105,8 @@ Result<DirectForm> DirectForms::form(const Call& call, Kind kind) {
     proven = made;
   }
   std::vector<BoundPass> passes = bound(*proven, rank_, call);
-  const kernels::Arithmetic* sums = sums_of_two(passes, call);
-  return DirectForm{proven, std::move(passes), reached(proven->passes[static_cast<size_t>(rank_)], rank_), users(*proven, rank_), sums};
+  const kernels::Arithmetic* combines = combines_two(passes, call);
+  return DirectForm{proven, std::move(passes), reached(proven->passes[static_cast<size_t>(rank_)], rank_), users(*proven, rank_), combines};
 }
 
 // Two pieces are under way, so that one is copied while others are still busy with the one before.

@@ -33,8 +33,8 @@ struct DirectForm {
   std::vector<BoundPass> passes;
   std::vector<Rank> reached;  ///< whose memory this rank reads or writes
   std::vector<Rank> users;    ///< who reads or writes this rank's memory
-  /// Where every pass adds two ranks' elements as they are and writes them to one place or two: by which loops, of default numerics.
-  const kernels::Arithmetic* sums = nullptr;
+  /// Where every pass combines two ranks' elements as they are, and writes them to one place or two: by which loops, in default numerics.
+  const kernels::Arithmetic* combines = nullptr;
 
   /// For which it stands.
   std::string_view family() const { return schedule->staged ? "one_shot" : "two_shot"; }

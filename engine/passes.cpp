@@ -6,8 +6,8 @@ namespace gyre::engine {
 
 Status Passes::run(const DirectPlan& plan, const DirectForm& form, std::span<const RankMemory> memory, bool away) {
   const Call& call = plan.call;
-  if (form.sums != nullptr && !plan.ordered) {
-    for (const BoundPass& pass : form.passes) sum(pass, memory, *form.sums);
+  if (form.combines != nullptr && !plan.ordered) {
+    for (const BoundPass& pass : form.passes) combine(pass, memory, *form.combines);
     return {};
   }
   if (reduces(call.collective)) combine_.bind(call.type, call.op, ranks_, 0, plan.ordered);
@@ -24,8 +24,8 @@ Status Passes::run(const DirectPlan& plan, const DirectForm& form, std::span<con
   return status;
 }
 
-// What reduce() comes to for two ranks, in a straight line: of a small call the rest would take longer than the sum.
-void Passes::sum(const BoundPass& pass, Memory memory, const kernels::Arithmetic& arithmetic) {
+// What reduce() comes to for two ranks, in a straight line: of a small call the rest would take longer than that.
+void Passes::combine(const BoundPass& pass, Memory memory, const kernels::Arithmetic& arithmetic) {
   const std::byte* a = input(pass.from[0], memory);
   const std::byte* b = input(pass.from[1], memory);
   std::byte* to = output(pass.to[0], memory);

@@ -30,7 +30,7 @@ class Passes {
   using Place = BoundPass::Place;
   static const std::byte* input(const Place& at, Memory memory) { return memory[static_cast<size_t>(at.rank)].input + at.offset; }
   static std::byte* output(const Place& at, Memory memory) { return memory[static_cast<size_t>(at.rank)].output + at.offset; }
-  static void sum(const BoundPass&, Memory, const kernels::Arithmetic&);
+  static void combine(const BoundPass&, Memory, const kernels::Arithmetic&);
   void reduce(const BoundPass&, Memory);
   Status copy(const BoundPass&, size_t bytes, Memory, bool away) const;
 

@@ -214,7 +214,7 @@ void Root::judge_histories(bool last) {
 }
 
 // A rank that waits in an all_gather, which all ranks must join, does not come to the call in which another waits; of one that stays away
-// it waits for nothing. What a rank told before its part came says nothing: it may have made that call since.
+// it waits for nothing. What a rank was asked before its part came says nothing: it may have made that call since.
 std::string Root::skipped(Rank waiting) const {
   const auto& call = seats_[static_cast<size_t>(waiting)].call;
   const std::vector<Made>& made = seats_[static_cast<size_t>(waiting)].made;

@@ -112,8 +112,9 @@ def means(all_points):
     return markdown(["transport", "collective", "buffers", *[f"{n} ranks" for n in ranks], "all", "cells"], lines)
 
 
-def same_hop(rows, key="hop_ns"):
-    hops = [row[key] for row in rows if row.get(key)]
+def same_hop(rows):
+    """At their size, where their programs say; else of the whole run."""
+    hops = [hop for row in rows if (hop := row.get("size_hop_ns") or row["hop_ns"])]
     return len(hops) == len(rows) and apart(max(hops), min(hops)) < SAME_HOP
 
 
@@ -127,12 +128,11 @@ def mark(size):
 
 
 def bound_table(all_points):
-    """The larger of mapped and touched over gyre's on the heap's buffers, best batches, of rounds in which all three had the same hop: at this
-    size, by the barrier that their programs share, since CPUs move within a run, too."""
+    """The larger of mapped and touched over gyre's on the heap's buffers, best batches, of rounds in which all three had the same hop."""
     lines = []
     for cell in sorted((c for c in all_points if c[:4] == ("shm", "all_reduce", "float32", 2)), key=lambda c: c.bytes):
         paired = [[of[name] for name in (*BOUNDS, "gyre-heap")] for of in all_points[cell].values() if {*BOUNDS, "gyre-heap"} <= set(of)]
-        near = [rows for rows in paired if same_hop(rows, "barrier_ns")]
+        near = [rows for rows in paired if same_hop(rows)]
         share = spread([max(mapped["best_us"], touched["best_us"]) / heap["best_us"] for mapped, touched, heap in near])
         typical = spread([max(mapped["us"], touched["us"]) / heap["us"] for mapped, touched, heap in near])
         us = [statistics.median(column) for column in zip(*[[row["best_us"] for row in rows] for rows in near])] or [None] * 3

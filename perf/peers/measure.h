@@ -55,25 +55,13 @@ inline double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : 0.5 * (values[half - 1] + values[half]);
 }
 
-/// What a barrier takes while the CPUs are where they are now: they move within a run, too.
-inline double barrier_ns(Peer& peer) {
-  constexpr int batches = 8, barriers = 20;
-  double best_us = 1e9;
-  for (int batch = 0; batch < batches; ++batch) {
-    const double start = now_us();
-    for (int i = 0; i < barriers; ++i) peer.barrier();
-    best_us = std::min(best_us, (now_us() - start) / barriers);
-  }
-  return 1e3 * best_us;
-}
-
 struct Timing {
   double us;           // the size's time
   double best_us;      // of any batch
   double all_us;       // median of all batches
   double undisturbed;  // share of the batches
   size_t calls;
-  double barrier_ns;  // before or after, the longer; 0 with more ranks than CPUs
+  double hop_ns;  // before or after, the longer: the CPUs move within a run, too; 0: not known
 };
 
 inline Timing time_call(Peer& peer, const Call& call, double budget_ms) {
@@ -82,7 +70,7 @@ inline Timing time_call(Peer& peer, const Call& call, double budget_ms) {
   std::vector<double> all;
   std::vector<double> clean;
   double spent_us = 0;
-  const double before_ns = crowded ? 0 : barrier_ns(peer);
+  const double before_ns = peer.hop_ns();
   // Undisturbed batches are worth waiting for, up to three times the budget.
   while (all.size() < 3 || (spent_us < 3e3 * budget_ms && (spent_us < 1e3 * budget_ms || (!crowded && clean.size() < 5)))) {
     const Batch batch = run_batch(peer, call, calls);
@@ -92,7 +80,7 @@ inline Timing time_call(Peer& peer, const Call& call, double budget_ms) {
   }
   const double share = static_cast<double>(clean.size()) / static_cast<double>(all.size());
   const double best = *std::min_element(all.begin(), all.end());
-  const double after_ns = crowded ? 0 : barrier_ns(peer);
+  const double after_ns = peer.hop_ns();
   return {median(clean.size() >= 3 ? clean : all),
           best,
           median(all),
@@ -110,8 +98,8 @@ inline bool measure_size(Peer& peer, const Call& call, size_t asked_bytes, doubl
   if (peer.rank() == 0) {
     std::printf("{\"ranks\": %d, \"op\": \"%s\", \"type\": \"%s\", \"bytes\": %zu, \"us\": %.4f, \"best_us\": %.4f, ", peer.size(),
                 op_names.at(static_cast<size_t>(call.op)), type_names.at(static_cast<size_t>(call.type)), asked_bytes, t.us, t.best_us);
-    std::printf("\"all_us\": %.4f, \"undisturbed\": %.2f, \"calls\": %zu, \"barrier_ns\": %.0f, \"wrong\": %.0f}\n", t.all_us,
-                t.undisturbed, t.calls, t.barrier_ns, wrong);
+    std::printf("\"all_us\": %.4f, \"undisturbed\": %.2f, \"calls\": %zu, \"size_hop_ns\": %.1f, \"wrong\": %.0f}\n", t.all_us,
+                t.undisturbed, t.calls, t.hop_ns, wrong);
     std::fflush(stdout);
   }
   return wrong == 0;

@@ -37,6 +37,7 @@ class Peer {
   virtual void touch(const Call&) {}
 
   virtual void barrier() = 0;
+  virtual double hop_ns() { return 0; }      // 0: not between 2 ranks, or not known
   virtual double maximum(double value) = 0;  // over the ranks
 };
 

@@ -18,17 +18,9 @@ namespace {
 
 constexpr size_t line_floats = 16;
 constexpr size_t huge_page = size_t{2} << 20;
-/// From the second buffer to a huge page. AMD's caches guess a way by a hash of some bits of the address, 15 xor 20 among them (Lipp et
-/// al., Take A Way, 2020): where that of both buffers is the same, each byte took five times as long.
+/// From a huge page to the second buffer. AMD's caches guess the way of a line by a hash of its address, of which a bit is 15 xor 20 (Lipp
+/// et al., Take A Way, 2020): where both buffers had the same hash, each byte took up to seven times as long.
 constexpr size_t apart = size_t{32} << 10;
-
-struct Shared {
-  struct alignas(64) Flag {
-    std::atomic<uint64_t> value;
-  };
-  std::array<Flag, 2> flags;
-  std::array<float*, 2> buffers;
-};
 
 // Zeroed memory for parent and children, its begin a multiple of a huge page.
 std::byte* shared_memory(size_t bytes) {
@@ -47,51 +39,33 @@ void add_into_both(float* a, float* b, size_t count) {
 
 class Bound final : public Peer {
  public:
-  Bound(Member member, Shared& shared, bool touches) : member_(member), shared_(shared), touches_(touches) {}
+  Bound(Member member, std::array<float*, 2> buffers, bool touches) : member_(member), buffers_(buffers), touches_(touches) {}
   int rank() const override { return member_.rank; }
   int size() const override { return member_.size; }
   std::string version() const override { return "the bound"; }
   bool supports(Op op, Type type) const override { return op == Op::all_reduce && type == Type::float32 && size() == 2; }
-  std::byte* allocate(size_t /*bytes*/) override { return reinterpret_cast<std::byte*>(shared_.buffers[own()]); }
+  std::byte* allocate(size_t /*bytes*/) override { return reinterpret_cast<std::byte*>(buffers_[own()]); }
   void run(const Call& call) override {
     const size_t half = call.block / 2;
     const size_t first = rank() == 0 ? 0 : half;
-    meet();
-    add_into_both(shared_.buffers[own()] + first, shared_.buffers[1 - own()] + first, rank() == 0 ? half : call.block - half);
-    meet();
+    member_.meet();
+    add_into_both(buffers_[own()] + first, buffers_[1 - own()] + first, rank() == 0 ? half : call.block - half);
+    member_.meet();
   }
   bool touches() const override { return touches_; }
   void touch(const Call& call) override {
-    for (size_t i = 0; i < call.block; i += line_floats) shared_.buffers[own()][i] = 0;
+    for (size_t i = 0; i < call.block; i += line_floats) buffers_[own()][i] = 0;
   }
   void barrier() override { member_.barrier(); }
+  double hop_ns() override { return member_.hop_ns(); }
   double maximum(double value) override { return member_.maximum(value); }
-  void meet() {
-    shared_.flags[own()].value.store(++met_, std::memory_order_release);
-    for (int polls = 0; shared_.flags[1 - own()].value.load(std::memory_order_acquire) < met_; ++polls) {
-      if (polls > 20000) sched_yield();
-    }
-  }
 
  private:
   size_t own() const { return static_cast<size_t>(member_.rank); }
   Member member_;
-  Shared& shared_;
+  std::array<float*, 2> buffers_;  // by rank
   bool touches_;
-  uint64_t met_ = 0;
 };
-
-// Of batches of round trips the best: half of a round trip, in ns.
-int hop(Bound& bound) {
-  double best_us = 1e9;
-  for (int batch = 0; batch < 20; ++batch) {
-    const double start = now_us();
-    for (int i = 0; i < 1000; ++i) bound.meet();
-    best_us = std::min(best_us, (now_us() - start) / 1000);
-  }
-  if (bound.rank() == 0) std::printf("{\"hop_ns\": %.1f}\n", 1e3 * best_us);
-  return 0;
-}
 
 }  // namespace
 }  // namespace gyre::peers
@@ -107,14 +81,15 @@ int main(int argc, char** argv) {
   app.add_flag("--hop", only_hop, "Only the time of a flag from CPU to CPU");
   CLI11_PARSE(app, argc, argv);
   const size_t most = *std::max_element(options.sizes_bytes.begin(), options.sizes_bytes.end());
-  auto* shared = reinterpret_cast<Shared*>(shared_memory(sizeof(Shared)));
-  if (shared == nullptr) return 1;
   const size_t second = (most + huge_page - 1) / huge_page * huge_page + apart;
   std::byte* memory = shared_memory(second + most);
   if (memory == nullptr) return 1;
-  shared->buffers = {reinterpret_cast<float*>(memory), reinterpret_cast<float*>(memory + second)};
+  const std::array buffers{reinterpret_cast<float*>(memory), reinterpret_cast<float*>(memory + second)};
   return run_ranks(2, true, [&](Member member) {
-    Bound bound(member, *shared, touched);
-    return only_hop ? hop(bound) : measure(bound, options);
+    Bound bound(member, buffers, touched);
+    if (!only_hop) return measure(bound, options);
+    const double hop_ns = member.hop_ns();
+    if (member.rank == 0) std::printf("{\"hop_ns\": %.1f}\n", hop_ns);
+    return 0;
   });
 }

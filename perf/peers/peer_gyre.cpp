@@ -49,6 +49,7 @@ class Gyre final : public Peer {
       give_up(member_.rank, status.error());
   }
   void barrier() override { member_.barrier(); }
+  double hop_ns() override { return member_.hop_ns(); }
   double maximum(double value) override { return member_.maximum(value); }
 
  private:

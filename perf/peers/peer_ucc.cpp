@@ -70,6 +70,7 @@ class Ucc final : public Peer {
     must(status, "test");
   }
   void barrier() override { member_.barrier(); }
+  double hop_ns() override { return member_.hop_ns(); }
   double maximum(double value) override { return member_.maximum(value); }
 
  private:

@@ -14,6 +14,21 @@
 using namespace gyre;
 using namespace gyre::transport;
 
+namespace {
+
+/// That a rank waits in call 0, an all_reduce of this plan.
+bootstrap::Message waits_in_first_call(uint64_t plan, std::string_view text = "") {
+  bootstrap::Message description{bootstrap::Kind::describe, {}};
+  bootstrap::put(description.payload, uint64_t{0});
+  bootstrap::put(description.payload, plan);
+  bootstrap::put(description.payload, uint8_t{0});
+  bootstrap::put(description.payload, uint32_t{0});
+  description.payload += text;
+  return description;
+}
+
+}  // namespace
+
 TEST_CASE("the comparison of calls reads well") {
   using bootstrap::Call;
   using bootstrap::compare_calls;
@@ -56,13 +71,7 @@ TEST_CASE("rank 0 asks again for a history that a call has overtaken") {
     const std::string text = "all_reduce count=" + std::to_string(rank);
     made[rank].name(rank, text);
     made[rank].add(0, rank, false);
-    Message description{Kind::describe, {}};
-    put(description.payload, uint64_t{0});
-    put(description.payload, uint64_t{rank});
-    put(description.payload, uint8_t{0});
-    put(description.payload, uint32_t{0});
-    description.payload += text;
-    root.take(static_cast<Rank>(rank), std::move(description), {});
+    root.take(static_cast<Rank>(rank), waits_in_first_call(rank, text), {});
   };
   comes(0);
   comes(1);
@@ -86,21 +95,13 @@ TEST_CASE("rank 0 takes no rank that has told its calls before it came to a call
   History made;
   made.name(7, "all_reduce");
   made.add(0, 7, false);
-  const auto waits = [&root] {
-    Message description{Kind::describe, {}};
-    put(description.payload, uint64_t{0});
-    put(description.payload, uint64_t{7});
-    put(description.payload, uint8_t{0});
-    put(description.payload, uint32_t{0});
-    root.take(1, std::move(description), {});
-  };
-  waits();
+  root.take(1, waits_in_first_call(7), {});
   root.take(0, History().message(1), {});
   root.take(0, {Kind::gather, {}}, {});  // it has made the call meanwhile, or has not
   root.take(1, made.message(1), {});
   CHECK(told.empty());
   const bool made_it = GENERATE(true, false);
-  waits();
+  root.take(1, waits_in_first_call(7), {});
   root.take(0, made_it ? made.message(2) : History().message(2), {});
   root.take(1, made.message(2), {});
   CHECK(told.empty() == made_it);
@@ -118,12 +119,7 @@ TEST_CASE("rank 0 takes no rank that stays away from a call of all for one that 
   History made;
   made.name(7, "all_reduce");
   made.add(0, 7, false);
-  Message description{Kind::describe, {}};
-  put(description.payload, uint64_t{0});
-  put(description.payload, uint64_t{7});
-  put(description.payload, uint8_t{0});
-  put(description.payload, uint32_t{0});
-  root.take(1, std::move(description), {});
+  root.take(1, waits_in_first_call(7), {});
   for (const Rank rank : {0, 2}) root.take(rank, History().message(1), {});
   root.take(1, made.message(1), {});
   CHECK(told.empty());

@@ -6,7 +6,6 @@
 #include <sys/mman.h>
 
 #include <array>
-#include <atomic>
 #include <cstdio>
 #include <memory>
 #include <string>

@@ -115,6 +115,24 @@ TEST_CASE("a connection of which no path carries is never ready, and says why") 
   CHECK(alone.b_worker->failure() == nullptr);
 }
 
+TEST_CASE("an end that has nothing under way hears that the other has no path left") {
+  Joined joined(2);
+  joined.join();
+  std::byte data[8]{}, sent[8]{};
+  auto memory = *joined.b_worker->register_memory(data, MemoryKind::host),
+       sent_memory = *joined.a_worker->register_memory(sent, MemoryKind::host);
+  Request* receive = joined.b->receive(1, data, memory.get());
+  for (int i = 0; i < 1000; ++i) joined.progress();  // the other knows of it
+  for (const char* rail : {"a0", "a1"}) joined.fake.cut_path(rail);
+  Request* send = joined.a->send(1, sent, sent_memory.get());
+  REQUIRE(send != nullptr);
+  REQUIRE(becomes([&] { return joined.progress(), send->done && receive->done; }));
+  CHECK(std::string(send->failure).find("no acknowledgement") != std::string::npos);
+  CHECK(std::string(receive->failure).find("the connection has failed at 127.0.0.1:") != std::string::npos);
+  REQUIRE(joined.b_worker->failure() != nullptr);
+  CHECK(joined.b_worker->failure()->what.find("no acknowledgement") != std::string::npos);
+}
+
 TEST_CASE("a path that can't be joined leaves the connection to the others") {
   Joined joined(2);
   joined.fake.fail("modify_qp", ETIMEDOUT, 5);  // the first after those that make four queue pairs

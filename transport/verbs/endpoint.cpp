@@ -111,6 +111,8 @@ Status VerbsEndpoint::take(const Frame& frame) {
       peer_left_ = true;
       farewell_ = frame.bytes;
       return {};
+    case Word::failed:
+      return Error{Code::remote, fmt::format("the connection has failed at {}: {}", control_.peer(), frame.bytes)};
     default:
       break;
   }
@@ -124,6 +126,14 @@ void VerbsEndpoint::fail(Error error) {
   if (link_) link_->break_off(error_->what.c_str());
 }
 
+// After what the peer has sent before, which is at our device already.
+void VerbsEndpoint::lose(Error error) {
+  if (state_ == State::connected) worker_.drain();
+  if (error_) return;
+  if (!closing_ && state_ == State::connected) worker_.record(error);
+  fail(std::move(error));
+}
+
 Status VerbsEndpoint::hear() {
   while (const auto frame = control_.receive()) GYRE_TRY(take(*frame));
   return {};
@@ -131,15 +141,14 @@ Status VerbsEndpoint::hear() {
 
 void VerbsEndpoint::look() {
   if (error_) return;
-  if (auto heard = hear(); !heard) return fail(std::move(heard).error());
+  if (auto heard = hear(); !heard) return lose(std::move(heard).error());
   if (!silent_ && !peer_left_ && control_.silent() && state_ == State::connected && outlives_tcp()) {
     silent_ = true;
     log::warn("the TCP connection to {} is lost: {}; {} paths carry on", control_.peer(), control_.ended(), link_->alive());
   }
   const bool ended = !silent_ && !control_.ended().empty();
   if (peer_left_ || ended) {
-    // What the peer has sent before is at our device already.
-    worker_.drain();
+    worker_.drain();  // what the peer has sent before is at our device already
     if (error_) return;
     if (peer_left_) link_->take_farewell(farewell_);
     if (!peer_left_ && !closing_ && state_ == State::connected)
@@ -186,8 +195,9 @@ void VerbsEndpoint::look_at_link() {
   }
   if (!link_->failure()) return;
   if (peer_left_) return fail({Code::remote, peer_closed});
-  if (!closing_ && state_ == State::connected) worker_.record(*link_->failure());
-  fail(*link_->failure());
+  // A peer that has nothing under way would find out by none of its own.
+  if (state_ == State::connected && !closing_ && !silent_) control_.send(static_cast<uint32_t>(Word::failed), link_->failure()->what);
+  lose(*link_->failure());
 }
 
 Result<bool> VerbsEndpoint::ready() {

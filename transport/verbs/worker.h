@@ -22,7 +22,7 @@
 
 namespace gyre::transport::verbs {
 
-enum class Word : uint32_t { hello = 1, reply, refusal, joined, goodbye, goodbye_by_paths };
+enum class Word : uint32_t { hello = 1, reply, refusal, joined, goodbye, goodbye_by_paths, failed };
 
 /// What one end has and wants, which both must know before they make queue pairs.
 struct Offer {
@@ -150,6 +150,7 @@ class VerbsEndpoint final : public Endpoint {
   Status take_hello(std::string_view);
   void await_paths();
   void look_for_paths();
+  void lose(Error);
   void fail(Error);
   Status open_link(const Offer& peers);
   std::string hello_frame(const Cookie&) const;

@@ -55,9 +55,18 @@ class Direct final : public Work {
   struct Shown {
     uint64_t input = 0, output = 0;  // addresses in the process that shows them
     uint64_t input_segment = 0, output_segment = 0;
-    uint8_t in_heap = 0, has_news = 0;
+    uint16_t in_heap = 0, has_news = 0;
     float saved = 0;  // Contest's
   };
+  static_assert(sizeof(Shown) == 5 * sizeof(uint64_t));  // there are no bytes between
+  // What all showed for a mapped call, and where that is here.
+  struct Settled {
+    uint64_t plan = 0;     // its hash; 0: none
+    uint64_t changes = 0;  // of the heap until then
+    std::vector<Shown> shown;
+    std::vector<RankMemory> reachable;
+  };
+  static constexpr size_t most_settled = 8;
 
   Moved move_staged();
   bool show();
@@ -68,8 +77,12 @@ class Direct final : public Work {
   template <class Ready>
   bool soon(Ready&& ready) const;
   bool look(Rank peer, const transport::Board::Line&);
+  bool repeats() const;
+  static bool equal(const Shown&, const std::byte* line);
   bool decide();
   bool reach();
+  void settle();
+  bool run_passes(const std::vector<RankMemory>& memory);
   void begin_contest();
   bool copies_away() const;
   void say_unreadable(const Error&) const;
@@ -109,6 +122,9 @@ class Direct final : public Work {
   std::optional<Error> wrong_;
   std::vector<Shown> shown_;           // by rank
   std::vector<RankMemory> reachable_;  // by rank
+  std::vector<Settled> settled_;       // by the last bits of the plan's hash
+  Settled* last_ = nullptr;            // of the call's
+  bool repeats_ = false;               // as far as seen, what was shown then
 };
 
 }  // namespace gyre::engine

@@ -15,10 +15,10 @@ Status Passes::run(const DirectPlan& plan, const DirectForm& form, std::span<con
   for (const BoundPass& pass : form.passes) {
     if (pass.from.size() > 1)
       reduce(pass, memory);
-    else if (Status copied = copy(pass, pass.count * size_of(call.type), memory, away); !copied) {
-      status = std::move(copied);
+    else if (memory[static_cast<size_t>(pass.from.front().rank)].process == nullptr)
+      copy(pass, pass.count * size_of(call.type), memory, away);
+    else if (status = read(pass, pass.count * size_of(call.type), memory); !status)
       break;
-    }
   }
   if (away) kernels::fence_away();  // before others hear that it is there
   return status;
@@ -43,18 +43,19 @@ void Passes::reduce(const BoundPass& pass, Memory memory) {
   combine_.whole(sources_, sinks_, pass.count);
 }
 
-Status Passes::copy(const BoundPass& pass, size_t bytes, Memory memory, bool away) const {
-  const auto& from = pass.from.front();
-  const std::byte* source = input(from, memory);
-  if (const transport::Attached* process = memory[static_cast<size_t>(from.rank)].process; process != nullptr) {
-    if (pass.to.size() != 1 || pass.to.front().rank != rank_) return Error{Code::internal, "a pass from attached memory to another's"};
-    return process->read(output(pass.to.front(), memory), reinterpret_cast<uintptr_t>(source), bytes);
-  }
+void Passes::copy(const BoundPass& pass, size_t bytes, Memory memory, bool away) {
+  const std::byte* source = input(pass.from.front(), memory);
   for (const auto& to : pass.to) {
     std::byte* sink = output(to, memory);
     if (sink != source) (away ? kernels::copy_away : kernels::copy)(sink, source, bytes);
   }
-  return {};
+}
+
+Status Passes::read(const BoundPass& pass, size_t bytes, Memory memory) const {
+  if (pass.to.size() != 1 || pass.to.front().rank != rank_) return Error{Code::internal, "a pass from attached memory to another's"};
+  const auto& from = pass.from.front();
+  const auto address = reinterpret_cast<uintptr_t>(input(from, memory));
+  return memory[static_cast<size_t>(from.rank)].process->read(output(pass.to.front(), memory), address, bytes);
 }
 
 }  // namespace gyre::engine

@@ -32,7 +32,8 @@ class Passes {
   static std::byte* output(const Place& at, Memory memory) { return memory[static_cast<size_t>(at.rank)].output + at.offset; }
   static void combine(const BoundPass&, Memory, const kernels::Arithmetic&);
   void reduce(const BoundPass&, Memory);
-  Status copy(const BoundPass&, size_t bytes, Memory, bool away) const;
+  static void copy(const BoundPass&, size_t bytes, Memory, bool away);
+  Status read(const BoundPass&, size_t bytes, Memory) const;
 
   Rank rank_;
   int ranks_;

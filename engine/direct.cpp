@@ -50,7 +50,8 @@ void Direct::bind(const DirectPlan& plan, const Identity& call, const Buffers& b
   reachable_[static_cast<size_t>(rank_)] = {own_.input, own_.output, nullptr};
   piece_ = 0;
   ++sequence_;
-  stage_ = Stage::show;
+  const bool shows = plan.mapped || !plan.staged->users.empty();  // else nobody looks
+  stage_ = shows ? Stage::show : Stage::meet;
   awaited_ = plan.mapped ? &others_ : &plan.staged->reached;  // where there is a choice, all must see of all what they can
   next_ = 0;
   declined_ = bounced_ = attached_ = refuses_ = false;
@@ -58,12 +59,12 @@ void Direct::bind(const DirectPlan& plan, const Identity& call, const Buffers& b
   any_in_heap_ = false;
   stranger_ = -1;
   wrong_.reset();
-  last_ = &settled_[plan.hash % most_settled];
-  repeats_ = repeats();
+  if (plan.mapped) repeats_ = repeats();
 }
 
 // True: this rank has nothing else to show than it had for the last mapped call of this plan.
-bool Direct::repeats() const {
+bool Direct::repeats() {
+  last_ = &settled_[plan_->hash % most_settled];
   const Shown& shown = last_->shown[static_cast<size_t>(rank_)];
   return last_->plan == plan_->hash && contest_ == nullptr && shown.input == reinterpret_cast<uintptr_t>(own_.input) &&
          shown.output == reinterpret_cast<uintptr_t>(own_.output) && last_->changes == transport::SharedHeap::of_process().changes();

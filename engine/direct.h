@@ -77,7 +77,7 @@ class Direct final : public Work {
   template <class Ready>
   bool soon(Ready&& ready) const;
   bool look(Rank peer, const transport::Board::Line&);
-  bool repeats() const;
+  bool repeats();
   static bool equal(const Shown&, const std::byte* line);
   bool decide();
   bool reach();

@@ -37,7 +37,7 @@ Direct::Direct(Rank rank, std::unique_ptr<Board> board, int spins, Away away)
       passes_(rank, board_->ranks()),
       shown_(static_cast<size_t>(board_->ranks())),
       reachable_(static_cast<size_t>(board_->ranks())),
-      settled_(most_settled, {0, 0, shown_, reachable_}) {}
+      settled_(board_->ranks()) {}
 
 void Direct::bind(const DirectPlan& plan, const Identity& call, const Buffers& buffers, Contest* contest) {
   plan_ = &plan;
@@ -59,15 +59,7 @@ void Direct::bind(const DirectPlan& plan, const Identity& call, const Buffers& b
   any_in_heap_ = false;
   stranger_ = -1;
   wrong_.reset();
-  if (plan.mapped) repeats_ = repeats();
-}
-
-// True: this rank has nothing else to show than it had for the last mapped call of this plan.
-bool Direct::repeats() {
-  last_ = &settled_[plan_->hash % most_settled];
-  const Shown& shown = last_->shown[static_cast<size_t>(rank_)];
-  return last_->plan == plan_->hash && contest_ == nullptr && shown.input == reinterpret_cast<uintptr_t>(own_.input) &&
-         shown.output == reinterpret_cast<uintptr_t>(own_.output) && last_->changes == transport::SharedHeap::of_process().changes();
+  before_ = plan.mapped && contest == nullptr ? settled_.find(plan.hash, rank_, own_) : nullptr;
 }
 
 // Looks a few times, since what is awaited is usually there in less time than leaving takes.
@@ -152,9 +144,9 @@ void Direct::show_places(Board::Line& line) {
   const size_t in = extent(rank_).input_bytes;
   const size_t out = extent(rank_).output_bytes;
   const RankMemory& own = reachable_[static_cast<size_t>(rank_)];
-  if (repeats_) {
+  if (before_ != nullptr) {
     all_in_heaps_ = any_in_heap_ = true;
-    std::memcpy(line.data, &last_->shown[static_cast<size_t>(rank_)], sizeof(Shown));
+    std::memcpy(line.data, &before_->shown[static_cast<size_t>(rank_)], sizeof(Shown));
     return;
   }
   Shown& shown = shown_[static_cast<size_t>(rank_)];
@@ -190,18 +182,6 @@ bool Direct::meet() {
   return true;
 }
 
-// All of it, by words: a call of memcmp would take longer.
-bool Direct::equal(const Shown& shown, const std::byte* line) {
-  uint64_t differs = 0;
-  for (size_t at = 0; at < sizeof shown; at += sizeof differs) {
-    uint64_t a = 0, b = 0;
-    std::memcpy(&a, reinterpret_cast<const std::byte*>(&shown) + at, sizeof a);
-    std::memcpy(&b, line + at, sizeof b);
-    differs |= a ^ b;
-  }
-  return differs == 0;
-}
-
 // False: it shows another call.
 bool Direct::look(Rank peer, const Board::Line& line) {
   const auto index = static_cast<size_t>(peer);
@@ -209,10 +189,9 @@ bool Direct::look(Rank peer, const Board::Line& line) {
     stranger_ = peer;
     return false;
   }
-  if (repeats_) {
-    if (equal(last_->shown[index], line.data)) return true;
-    repeats_ = false;
-    shown_ = last_->shown;  // of this rank, and of peers that have come
+  if (before_ != nullptr) {
+    if (before_->shown[index].is(line.data)) return true;
+    shown_ = std::exchange(before_, nullptr)->shown;  // of this rank, and of peers that have come
   }
   const size_t in = extent(peer).input_bytes;
   reachable_[index] = {!plan_->mapped && in <= Board::line_bytes ? line.data : board_->beside(peer, sequence_, in), nullptr, nullptr};
@@ -222,7 +201,7 @@ bool Direct::look(Rank peer, const Board::Line& line) {
   all_in_heaps_ = all_in_heaps_ && shown.in_heap != 0;
   any_in_heap_ = any_in_heap_ || shown.in_heap != 0;
   if (shown.has_news != 0) {
-    for (Settled& settled : settled_) settled.plan = 0;  // the news may be that something of it is gone
+    settled_.forget();
     memory_.hear(peer, *reinterpret_cast<const HeapNews*>(board_->beside(peer, sequence_, sizeof(HeapNews))));
   }
   return true;
@@ -231,9 +210,9 @@ bool Direct::look(Rank peer, const Board::Line& line) {
 // False: a peer's memory can't be mapped.
 bool Direct::decide() {
   if (piece_ > 0) return run_piece();
-  if (repeats_) {
+  if (before_ != nullptr) {
     form_ = &*plan_->mapped;
-    return run_passes(last_->reachable);
+    return run_passes(before_->memory);
   }
   if (!all_in_heaps_ && contest_ != nullptr) begin_contest();
   attached_ = !all_in_heaps_ && straight_;
@@ -244,7 +223,7 @@ bool Direct::decide() {
   bounced_ = !declined_ && !all_in_heaps_ && !attached_ && !form_->schedule->staged;
   if (attached_) attach();
   if (declined_ || (all_in_heaps_ && !reach())) return declined_;
-  if (all_in_heaps_) settle();
+  if (all_in_heaps_ && contest_ == nullptr) settled_.keep(plan_->hash, shown_, reachable_);
   if (!bounced_) return run_passes(reachable_);
   awaited_ = &form_->users;
   return run_piece();
@@ -256,15 +235,6 @@ bool Direct::run_passes(const std::vector<RankMemory>& memory) {
   refuses_ = !read;
   if (!read && !std::exchange(said_unreadable_, true)) say_unreadable(read.error());
   return true;
-}
-
-// The next call of this plan on the same buffers need look up nothing: of a small one that would take as long as its sum and its meetings.
-void Direct::settle() {
-  const bool news = std::any_of(shown_.begin(), shown_.end(), [](const Shown& by) { return by.has_news != 0; });
-  last_->plan = news || contest_ != nullptr ? 0 : plan_->hash;
-  last_->changes = transport::SharedHeap::of_process().changes();
-  last_->shown = shown_;
-  last_->reachable = reachable_;
 }
 
 // Floats added in one order are the same on all ranks.

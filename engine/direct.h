@@ -18,6 +18,7 @@
 #include "engine/direct_memory.h"
 #include "engine/direct_plan.h"
 #include "engine/passes.h"
+#include "engine/settled.h"
 #include "engine/work.h"
 #include "transport/board.h"
 
@@ -51,22 +52,6 @@ class Direct final : public Work {
 
  private:
   enum class Stage : uint8_t { show, meet, leave, done };
-  // Where a call could be mapped, the line says this, and what lies behind the line is news, or else the input.
-  struct Shown {
-    uint64_t input = 0, output = 0;  // addresses in the process that shows them
-    uint64_t input_segment = 0, output_segment = 0;
-    uint16_t in_heap = 0, has_news = 0;
-    float saved = 0;  // Contest's
-  };
-  static_assert(sizeof(Shown) == 5 * sizeof(uint64_t));  // there are no bytes between
-  // What all showed for a mapped call, and where that is here.
-  struct Settled {
-    uint64_t plan = 0;     // its hash; 0: none
-    uint64_t changes = 0;  // of the heap until then
-    std::vector<Shown> shown;
-    std::vector<RankMemory> reachable;
-  };
-  static constexpr size_t most_settled = 8;
 
   Moved move_staged();
   bool show();
@@ -77,11 +62,8 @@ class Direct final : public Work {
   template <class Ready>
   bool soon(Ready&& ready) const;
   bool look(Rank peer, const transport::Board::Line&);
-  bool repeats();
-  static bool equal(const Shown&, const std::byte* line);
   bool decide();
   bool reach();
-  void settle();
   bool run_passes(const std::vector<RankMemory>& memory);
   void begin_contest();
   bool copies_away() const;
@@ -122,9 +104,8 @@ class Direct final : public Work {
   std::optional<Error> wrong_;
   std::vector<Shown> shown_;           // by rank
   std::vector<RankMemory> reachable_;  // by rank
-  std::vector<Settled> settled_;       // by the last bits of the plan's hash
-  Settled* last_ = nullptr;            // of the call's
-  bool repeats_ = false;               // as far as seen, what was shown then
+  Settled settled_;
+  const Settled::Call* before_ = nullptr;  // that this one repeats as far as seen; null: none
 };
 
 }  // namespace gyre::engine

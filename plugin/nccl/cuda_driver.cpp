@@ -72,22 +72,30 @@ const Driver* open() {
 
 Error failed(std::string_view call, int result) { return Error{Code::cuda, fmt::format("{}: CUDA's error {}", call, result)}; }
 
-/// While there is one the thread is in that context; null: it stays where it is.
+/// While there is one the thread is in that context; null: it stays where it is. Most are there already, and to ask costs less than to
+/// enter.
 class Entered {
  public:
-  Entered(const Driver& cuda, Context context) : cuda_(cuda), asked_(context != nullptr), result_(asked_ ? cuda.push(context) : success) {}
+  Entered(const Driver& cuda, Context context) : cuda_(cuda), enters_(context != nullptr && !is_current(cuda, context)) {
+    if (enters_) result_ = cuda.push(context);
+  }
   ~Entered() {
     Context left = nullptr;
-    if (asked_ && result_ == success) cuda_.pop(&left);
+    if (enters_ && result_ == success) cuda_.pop(&left);
   }
   Entered(const Entered&) = delete;
   Entered& operator=(const Entered&) = delete;
   Status status() const { return result_ == success ? Status() : failed("cuCtxPushCurrent", result_); }
 
  private:
+  static bool is_current(const Driver& cuda, Context context) {
+    Context current = nullptr;
+    return cuda.context(&current) == success && current == context;
+  }
+
   const Driver& cuda_;
-  bool asked_;
-  int result_;
+  bool enters_;
+  int result_ = success;
 };
 
 }  // namespace

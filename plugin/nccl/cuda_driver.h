@@ -58,6 +58,7 @@ class Mark {
   Result<bool> passed();
   /// What that stream is given from now on begins after it. Not one that is being captured, which CUDA lets wait for nothing outside.
   Status before(cudaStream_t);
+  bool is_set() const { return is_set_; }
   /// Nothing is to come after it any more.
   void clear() { is_set_ = false; }
 

@@ -83,7 +83,7 @@ Result<ncclResult_t> collective_or_nccl(const char* name, Collective collective,
     comm->say(*call, "NCCL", why);
     return wrap::leave(comm, stream, forward);
   }
-  Issued issued{comm, Operation{comm, name, call, {}, given.input, given.output, nullptr, stream}, nullptr, forward};
+  Issued issued{comm, Operation{comm, name, call, {}, given.input, given.output, nullptr, stream}, nullptr, forward.keep()};
   issued.operation.context = comm->context;
   if (reduces(collective)) issued.unwilling = choose_operation(issued.operation, *comm, given);
   if (on_gpu) return on_gpu_or_nccl(std::move(issued));
@@ -260,7 +260,7 @@ ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t handle) noexcept {
   return answer("ncclRedOpDestroy", [&]() -> Result<ncclResult_t> {
     const auto comm = beside(handle);
     const bool known = comm != nullptr && comm->premul_sums.contains(op);
-    const Forward forward = [=] {
+    const auto forward = [=] {
       const ncclResult_t result = call_real<&Table::ncclRedOpDestroy>(op, handle);
       if (known && result == ncclSuccess) comm->premul_sums.erase(op);
       return result;

@@ -106,7 +106,7 @@ void Beside::withdraw() {
 std::shared_ptr<Beside> beside(ncclComm_t comm) { return std::static_pointer_cast<Beside>(look_up(comm)); }
 
 Result<std::shared_ptr<Beside>> settled_beside(ncclComm_t comm) {
-  const auto known = beside(comm);
+  auto known = beside(comm);
   if (known == nullptr || known->nccl_blocks) return known;
   GYRE_TRY(known->background.wait());
   return beside(comm);
@@ -114,7 +114,7 @@ Result<std::shared_ptr<Beside>> settled_beside(ncclComm_t comm) {
 
 // What NCCL launches late it has to launch before gyre's next call has a place behind it.
 Result<std::shared_ptr<Beside>> ready_beside(ncclComm_t comm) {
-  const auto known = GYRE_TRY(settled_beside(comm));
+  auto known = GYRE_TRY(settled_beside(comm));
   if (known == nullptr || known->nccl_blocks) return known;
   ncclResult_t state = ncclSuccess;
   if (known->launches()) GYRE_TRY(known->background.ask(comm, &state));

@@ -39,7 +39,7 @@ void tell_declined(const std::vector<ByNccl>& given) {
 
 // An error here is all that can be said yet of a call that has returned.
 ncclResult_t pass_behind(const WrapGroup& ended, ncclResult_t result) {
-  for (const Forward& forward : ended.behind) {
+  for (const Kept& forward : ended.behind) {
     const ncclResult_t own = forwarded(forward);
     if (result == ncclSuccess) result = own;
   }

@@ -76,9 +76,9 @@ Result<ncclResult_t> pass(const std::shared_ptr<Beside>& comm, cudaStream_t stre
 Result<ncclResult_t> pass_behind_held(const std::shared_ptr<Beside>& comm, const Forward& forward) {
   WrapGroup& group = open_group();
   if (comm == nullptr || group.depth == 0 || !group.on_gpu.has(*comm)) return pass(nullptr, nullptr, forward);
-  group.behind.emplace_back([comm, forward] {
+  group.behind.emplace_back([comm, kept = forward.keep()] {
     const Status lives = comm->lives();
-    return lives ? forward() : answered("what came behind a group", lives);
+    return lives ? kept() : answered("what came behind a group", lives);
   });
   return ncclSuccess;
 }

@@ -15,14 +15,32 @@
 
 namespace gyre::plugin::nccl::wrap {
 
-using Forward = std::function<ncclResult_t()>;
+using Kept = std::function<ncclResult_t()>;
+
+/// Gives a call to NCCL, mostly at once, for which it takes no memory: what it was made of lives longer than this.
+class Forward {
+ public:
+  template <class Call>
+  Forward(const Call& call)  // NOLINT(google-explicit-constructor): whatever can be called
+      : call_(&call),
+        run_([](const void* of) { return (*static_cast<const Call*>(of))(); }),
+        keep_([](const void* of) { return Kept(*static_cast<const Call*>(of)); }) {}
+  ncclResult_t operator()() const { return run_(call_); }
+  /// For later.
+  Kept keep() const { return keep_(call_); }
+
+ private:
+  const void* call_;
+  ncclResult_t (*run_)(const void*);
+  Kept (*keep_)(const void*);
+};
 
 /// A call that gyre may run by its rules, which are the same on all ranks.
 struct Issued {
   std::shared_ptr<Beside> comm;
   Operation operation;
   const char* unwilling;  ///< why this rank gives it to NCCL; null: it does not
-  Forward forward;        ///< gives it to NCCL
+  Kept forward;           ///< gives it to NCCL
 };
 
 Result<ncclResult_t> issue(Issued);

@@ -15,7 +15,7 @@ struct WrapGroup {
   HeldOnGpu on_gpu;
   std::vector<ByNccl> given;  ///< to NCCL, of communicators that gyre has, too
   ToCome to_come;
-  std::vector<Forward> behind;        ///< to be given to NCCL when the group has ended
+  std::vector<Kept> behind;           ///< to be given to NCCL when the group has ended
   ncclResult_t failed = ncclSuccess;  ///< the first call that has
   bool nccl_failed = false;           ///< a call that NCCL was given has
 };

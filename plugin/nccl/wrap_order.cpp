@@ -6,8 +6,9 @@ namespace gyre::plugin::nccl::wrap {
 namespace {
 
 Status note_one(const ByNccl& one, ncclResult_t result) {
-  GYRE_TRY(one.comm->note_by_nccl(one.stream, result));
-  if (result == ncclSuccess && !GYRE_TRY(cuda::captures(one.stream, one.comm->context))) one.comm->by_gyre.clear();
+  Beside& comm = *one.comm;
+  GYRE_TRY(comm.note_by_nccl(one.stream, result));
+  if (result == ncclSuccess && comm.by_gyre.is_set() && !GYRE_TRY(cuda::captures(one.stream, comm.context))) comm.by_gyre.clear();
   return {};
 }
 

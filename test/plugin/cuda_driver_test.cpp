@@ -26,7 +26,7 @@ Function* fake(const char* name) {
 /// For a test, in a thread that is in that device's context; -1: in none.
 FakeCuda& driver_from(int device) {
   FakeCuda& state = *fake<FakeCudaState>("fake_cuda")();
-  state = {"", 0, 0, 0, 0, -1};
+  state = {"", 0, 0, 0, 0, -1, 0};
   fake<FakeCudaEnter>("fake_cuda_enter")(device);
   cuda::look();
   return state;
@@ -62,6 +62,7 @@ TEST_CASE("cuda driver: streams that each context has are the communicator's, wh
       CHECK((captured && !*captured));
       CHECK(std::string(state.said) == "r1w1");
       CHECK(state.current == device);
+      CHECK((state.pushes == 0) == (device == 1));  // which costs a call that NCCL runs more than to ask
     }
   }
 }

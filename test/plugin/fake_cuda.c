@@ -15,7 +15,7 @@ typedef struct {
 static Context contexts[DEVICES] = {{0}, {1}};
 static Context* pushed[MOST_PUSHED + 1];
 static int depth;
-static FakeCuda state = {"", 0, 0, 0, 0, -1};
+static FakeCuda state = {"", 0, 0, 0, 0, -1, 0};
 
 static Context* now(void) { return pushed[depth]; }
 static void note(void) { state.current = now() == NULL ? -1 : now()->device; }
@@ -61,7 +61,7 @@ FAKE int cuStreamWaitEvent(void* stream, void* event, unsigned flags) {
 FAKE int cuCtxGetCurrent(void** context) { return *context = now(), 0; }
 FAKE int cuCtxPushCurrent_v2(void* context) {
   if (context == NULL || depth == MOST_PUSHED) return INVALID;
-  return pushed[++depth] = context, note(), 0;
+  return pushed[++depth] = context, ++state.pushes, note(), 0;
 }
 FAKE int cuCtxPopCurrent_v2(void** context) {
   *context = now();

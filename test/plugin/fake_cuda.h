@@ -9,6 +9,7 @@ typedef struct {
   int fails_synchronizing;
   int captures; /* all streams are captured */
   int current;  /* what fake_cuda_enter has set, or a push; -1: none */
+  int pushes;
 } FakeCuda;
 typedef FakeCuda* FakeCudaState(void);
 /* The calling thread's context is that device's from now on; -1: none. */

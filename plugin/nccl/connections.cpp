@@ -28,8 +28,18 @@ bool may_set_connections() {
 #endif
 }
 
-const bool connections_given = std::getenv(connections_variable) == nullptr && will_run_collectives() && may_set_connections() &&
-                               ::setenv(connections_variable, "32", 0) == 0;
+/// For the processes that this one starts, as torchrun does: they have that from gyre, too.
+constexpr const char* said_by_gyre = "LIBGYRE_NCCL_MAX_CONNECTIONS";
+constexpr const char* connections = "32";
+
+bool set_connections() {
+  if (std::getenv(connections_variable) != nullptr)
+    return environment_of(connections_variable) == connections && environment_of(said_by_gyre) == connections;
+  return will_run_collectives() && may_set_connections() && ::setenv(connections_variable, connections, 0) == 0 &&
+         ::setenv(said_by_gyre, connections, 1) == 0;
+}
+
+const bool connections_given = set_connections();
 
 }  // namespace
 

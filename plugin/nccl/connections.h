@@ -4,7 +4,8 @@
 
 namespace gyre::plugin::nccl {
 
-/// CUDA_DEVICE_MAX_CONNECTIONS has been set here, when the library was loaded, before CUDA starts.
+/// CUDA_DEVICE_MAX_CONNECTIONS has been set here, when the library was loaded, before CUDA starts, or so in a process that has started
+/// this.
 bool gave_connections() noexcept;
 
 }  // namespace gyre::plugin::nccl

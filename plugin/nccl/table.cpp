@@ -93,7 +93,7 @@ Choice wanted() {
   start_log(*config);
   const auto real = library_by(*config->nccl);
   if (!real) return {own_table, {}, real.error()};
-  if (gave_connections()) log::info("CUDA_DEVICE_MAX_CONNECTIONS is set to 32, since it was not set");
+  if (gave_connections()) log::info("CUDA_DEVICE_MAX_CONNECTIONS is set to 32 by gyre, since it was not set");
   log::info("NCCL's calls are answered by {}", *real != nullptr ? "NCCL" : "gyre alone");
   if (*real == nullptr) return {own_table, {}, {}};
   const Table nccl = table_of(*real);

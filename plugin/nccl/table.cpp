@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "plugin/guard.h"
 #include "plugin/nccl/callers.h"
+#include "plugin/nccl/conf_files.h"
 #include "plugin/nccl/connections.h"
 #include "plugin/nccl/copies.h"
 #include "plugin/nccl/errors.h"
@@ -95,7 +96,7 @@ Choice wanted() {
   if (!real) return {own_table, {}, real.error()};
   if (gave_connections()) log::info("CUDA_DEVICE_MAX_CONNECTIONS is set to 32 by gyre, since it was not set");
   log::info("NCCL's calls are answered by {}", *real != nullptr ? "NCCL" : "gyre alone");
-  if (*real == nullptr) return {own_table, {}, {}};
+  if (*real == nullptr) return set_by_files(conf_files()), Choice{own_table, {}, {}};
   const Table nccl = table_of(*real);
   return {wrap::wrapped_table(nccl, *config), nccl, {}};
 }

@@ -71,6 +71,17 @@ def a_wrong_option_is_named():
             check(process.code == 1 and re.search(why, process.err), f"{name}={value}: {process.code}: {process.err}")
 
 
+def settings_are_read_from_nccls_file():
+    with tempfile.TemporaryDirectory() as folder:
+        (settings := pathlib.Path(folder) / "nccl.conf").write_text("NCCL_SOCKET_IFNAME=nosuch0\n")
+        given = {"GYRE_TRANSPORT": "tcp", "GYRE_LOG": "info", "NCCL_CONF_FILE": str(settings)}
+        for process in run("works", 2, **given):
+            check(process.code != 0 and f"{settings} has NCCL_SOCKET_IFNAME=nosuch0" in process.err, f"{process.code}: {process.err}")
+            check(re.search("error.*nosuch0", process.err), f"the interface is not looked for: {process.err}")
+        for process in run("works", 2, NCCL_SOCKET_IFNAME="lo", **given):
+            check(process.code == 0 and "nosuch0" not in process.err, f"{process.code}: {process.err}")
+
+
 def a_real_nccl_is_asked():
     with tempfile.TemporaryDirectory() as folder:
         process = start("who", 0, 1, folder).wait()
@@ -99,4 +110,4 @@ def an_nccl_that_is_named_is_asked_where_gyre_has_its_name():
 
 
 subjects([by_gyre_alone, children_of_a_fork_do_no_harm, a_program_may_end_without_destroying, a_killed_rank_is_named_and_left_behind, a_killed_rank_is_missed_while_a_child_of_its_lives, calls_that_differ_are_an_error_on_all_ranks, a_wrong_option_is_named,
-          a_real_nccl_is_asked, gyre_by_the_name_of_nccl_is_no_real_one, an_nccl_that_is_named_is_asked_where_gyre_has_its_name])
+          settings_are_read_from_nccls_file, a_real_nccl_is_asked, gyre_by_the_name_of_nccl_is_no_real_one, an_nccl_that_is_named_is_asked_where_gyre_has_its_name])

@@ -60,6 +60,12 @@ void Beside::tell_declined() {
 
 void Beside::wait_for_declined() { wait_until_idle(for_ever); }
 
+Status Beside::give_up() {
+  given_up = true;
+  interrupt();
+  return lives();
+}
+
 void Beside::say(const engine::Call& call, std::string_view who, std::string_view why) {
   if (!log::enabled(log::Level::info)) return;
   const size_t bytes = call.count * size_of(call.type);

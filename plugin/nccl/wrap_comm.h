@@ -35,7 +35,9 @@ class Beside final : public Comm {
   /// Until what was declined is told.
   void wait_for_declined();
 
-  std::atomic<bool> given_up{false};    ///< by the program, which knows: its errors are NCCL's from then on
+  /// By the program, which knows: what its streams have of gyre's ends, and its errors are NCCL's from then on. Error: it does not live.
+  Status give_up();
+  std::atomic<bool> given_up{false};
   std::atomic<bool> stays_away{false};  ///< from votes on parts of its ranks, of which gyre makes none any more (wrap_forming.h)
 
   /// Logs who runs such a call and why, once for each collective and size class.

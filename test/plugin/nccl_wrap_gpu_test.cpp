@@ -367,3 +367,28 @@ TEST_CASE("wrap on a GPU: communicators of some ranks are gyre's there, too") {
           return "";
         }) == "");
 }
+
+TEST_CASE("wrap on a GPU: where one of a communicator and of what it is made of does not block, it is NCCL's, and each rank says why") {
+  const BesideFake beside;
+  const test::KeptLog log;
+  CHECK(run_nccl(3, [](ncclComm_t comm, int rank) -> std::string {
+          ncclComm_t half = nullptr, rest = nullptr;
+          ncclConfig_t config = test::nccl_config();
+          config.blocking = 0;
+          int without = 1;
+          NCCL_OK(ncclCommSplit(comm, 0, rank, &half, &config));
+          if (rank != 1) NCCL_OK(ncclCommShrink(comm, &without, 1, &rest, &config, NCCL_SHRINK_DEFAULT));
+          newly_to_nccl();
+          GpuFloats data(large, 1);
+          HostCudaStream stream;
+          NCCL_OK(sum(data.data(), large, half, stream));
+          if (rank != 1) NCCL_OK(sum(data.data(), large, rest, stream));
+          if (newly_to_nccl() != (rank == 1 ? "AllReduce " : "AllReduce AllReduce ")) return "it is not NCCL's";
+          if (rank != 1) NCCL_OK(ncclCommDestroy(rest));
+          NCCL_OK(ncclCommDestroy(half));
+          return "";
+        }) == "");
+  const std::string why = ": NCCL runs all calls of this communicator: ";
+  CHECK(log.count("of 3, split" + why + "rank 0: one of it and of what it is made of does not block") == 3);
+  CHECK(log.count("of 3, shrunk" + why + "one of it and of what it is made of does not block") == 2);
+}

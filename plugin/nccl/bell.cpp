@@ -13,17 +13,17 @@
 namespace gyre::plugin::nccl {
 namespace {
 
-constexpr std::chrono::hours for_ever{24 * 365};
 constexpr std::chrono::milliseconds ring_limit{3000};
 
 }  // namespace
 
-uint16_t hang_bell(uint64_t job, std::shared_ptr<const std::atomic<bool>> over, std::function<void()> rung) {
+uint16_t hang_bell(uint64_t job, std::shared_ptr<const std::atomic<bool>> over, std::function<void()> rung,
+                   std::chrono::milliseconds heard_for) {
   auto door = transport::open_wide_door();
   if (!door) return 0;
   transport::Rendezvous at = door->rendezvous(0, 2);
   at.job = job;
-  at.timeout = for_ever;
+  at.timeout = heard_for;
   at.cancelled = over.get();
   auto fd = std::make_shared<transport::PrivateFd>(std::move(door->fd));
   const auto listen = [at, fd = std::move(fd), over = std::move(over), rung = std::move(rung)] {

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <span>
-#include <string_view>
 
 #include "base/log.h"
 
@@ -96,6 +98,18 @@ Status check(const ncclConfig_t& config) {
   return check_order(config.minCTAs, config.maxCTAs);
 }
 
+// As NCCL reads it: 0x1 and 01 are 1, what is no number is 0, and another number is passed over.
+std::optional<bool> blocking_by_environment() {
+  const char* const text = std::getenv("NCCL_COMM_BLOCKING");
+  if (text == nullptr || *text == '\0') return {};
+  errno = 0;
+  const long long value = std::strtoll(text, nullptr, 0);
+  if (errno == 0 && (value == 0 || value == 1)) return value == 1;
+  static std::atomic_flag said;
+  if (!said.test_and_set()) log::warn("NCCL_COMM_BLOCKING={} is passed over, as NCCL does: it is not 0 or 1", text);
+  return {};
+}
+
 }  // namespace
 
 Result<Settings> settings(const ncclConfig_t* given, Settings otherwise) {
@@ -106,13 +120,7 @@ Result<Settings> settings(const ncclConfig_t* given, Settings otherwise) {
     GYRE_TRY(check(config));
     if (config.blocking != NCCL_CONFIG_UNDEF_INT) made.blocking = config.blocking == 1;
   }
-  if (const char* text = std::getenv("NCCL_COMM_BLOCKING"); text != nullptr && *text != '\0') {
-    const std::string_view value = text;
-    if (value == "0" || value == "1")
-      made.blocking = value == "1";
-    else
-      log::warn("NCCL_COMM_BLOCKING={} is passed over, as NCCL does: it is not 0 or 1", value);
-  }
+  if (const auto given_for_all = blocking_by_environment()) made.blocking = *given_for_all;
   return made;
 }
 

@@ -10,7 +10,7 @@ struct Settings {
   bool blocking = true;
 };
 
-/// Null: as `otherwise` says. What a config leaves open is as by default. NCCL_COMM_BLOCKING=0 or 1 overrides. Errors name the field.
+/// Null: as `otherwise` says. What a config leaves open is as by default. NCCL_COMM_BLOCKING overrides. Errors name the field.
 Result<Settings> settings(const ncclConfig_t*, Settings otherwise = {});
 /// Of one collective by gyre alone: null, or one that may be passed over. Error: it is none, or asks for what gyre can't do.
 Status can_do(const ncclCollConfig_t*);

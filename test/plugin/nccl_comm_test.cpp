@@ -6,13 +6,18 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "plugin/nccl/bell.h"
+#include "plugin/nccl/config.h"
 #include "plugin/nccl/unique_id.h"
+#include "test/becomes.h"
 #include "test/catch.h"
+#include "test/kept_log.h"
 #include "test/plugin/nccl_ranks.h"
 #include "transport/bootstrap_socket.h"
 
 using namespace gyre::test;
 using gyre::plugin::nccl::meeting;
+using gyre::plugin::nccl::settings;
 
 namespace {
 
@@ -81,16 +86,28 @@ TEST_CASE("nccl: what a config can't say is an error that names the field") {
 }
 
 TEST_CASE("nccl: the environment says whether communicators block") {
+  const KeptLog log;
+  const auto blocks = [](const char* value, int configured) {
+    ::setenv("NCCL_COMM_BLOCKING", value, 1);
+    ncclConfig_t config = nccl_config();
+    config.blocking = configured;
+    const auto chosen = settings(&config);
+    REQUIRE(chosen);
+    return chosen->blocking;
+  };
+  for (const int configured : {0, 1}) {
+    for (const char* const zero : {"0", "00", "0x0", " 0", "-0", "maybe"}) CHECK_FALSE(blocks(zero, configured));
+    for (const char* const one : {"1", "01", "0x1", "+1", "1x"}) CHECK(blocks(one, configured));
+    for (const char* const passed_over : {"", "2", "-1", "99999999999999999999"})
+      CHECK(blocks(passed_over, configured) == (configured == 1));
+  }
+  CHECK(log.count("NCCL_COMM_BLOCKING=2 is passed over") == 1);
+  CHECK(log.count("is passed over") == 1);  // for all communicators
   ncclComm_t comm = nullptr;
   ::setenv("NCCL_COMM_BLOCKING", "0", 1);
   CHECK(ncclCommInitRank(&comm, 1, new_id(), 0) == ncclInProgress);
   CHECK(settled(comm) == ncclSuccess);
   CHECK(ncclCommDestroy(comm) == ncclSuccess);
-  for (const char* const passed_over : {"maybe", "2"}) {
-    ::setenv("NCCL_COMM_BLOCKING", passed_over, 1);
-    CHECK(ncclCommInitRank(&comm, 1, new_id(), 0) == ncclSuccess);
-    CHECK(ncclCommDestroy(comm) == ncclSuccess);
-  }
   ::unsetenv("NCCL_COMM_BLOCKING");
 }
 
@@ -124,6 +141,15 @@ TEST_CASE("nccl: an id is gyre's, of this rank's process, and used once") {
   CHECK(ncclCommInitRank(&again, 2, id, 0) == ncclInvalidUsage);
   CHECK(again == nullptr);
   for (ncclComm_t made : {comm, other}) CHECK(ncclCommDestroy(made) == ncclSuccess);
+}
+
+TEST_CASE("nccl: nobody waits for ever for whoever may use an id") {
+  const auto over = std::make_shared<std::atomic<bool>>(false);
+  const auto heard = std::make_shared<int>(0);  // the thread has it, too
+  CHECK(gyre::plugin::nccl::hang_bell(
+            7, over, [heard] { ++*heard; }, std::chrono::milliseconds(20)) != 0);
+  CHECK(becomes([&] { return heard.use_count() == 1; }));
+  CHECK(*heard == 0);
 }
 
 TEST_CASE("nccl: who knows that rank 0's door was open before does not wait for ever at a closed one") {

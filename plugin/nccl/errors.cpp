@@ -29,7 +29,6 @@ void keep(std::string text) {
 }  // namespace
 
 const char* last_error() noexcept { return last.load(std::memory_order_acquire); }
-void forget_last_error() noexcept { last.store("", std::memory_order_release); }
 void forget_last_error(const char* before) noexcept { last.compare_exchange_strong(before, "", std::memory_order_acq_rel); }
 
 void start_log(const Config& config) {

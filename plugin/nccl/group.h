@@ -51,7 +51,7 @@ void spoil_group(ncclResult_t) noexcept;
 template <class Call>
 ncclResult_t grouped(const char* name, Call&& call) noexcept {
   const ncclResult_t result = answer(name, std::forward<Call>(call));
-  if (result != ncclSuccess && result != ncclInProgress) spoil_group(result);
+  if (is_error(result)) spoil_group(result);
   return result;
 }
 void start_group() noexcept;

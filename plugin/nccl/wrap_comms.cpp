@@ -37,8 +37,7 @@ ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* memory, size_t bytes,
     const auto result =
         GYRE_TRY(pass(nullptr, nullptr, [&] { return call_real<&Table::ncclCommWindowRegister>(comm, memory, bytes, window, flags); }));
     const bool symmetric = (static_cast<unsigned>(flags) & NCCL_WIN_COLL_SYMMETRIC) != 0;
-    const bool begun = result == ncclSuccess || result == ncclInProgress;
-    if (begun && window != nullptr && symmetric) registered(known, memory, bytes, window);
+    if (!is_error(result) && window != nullptr && symmetric) registered(known, memory, bytes, window);
     return result;
   });
 }
@@ -58,7 +57,7 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm) noexcept {
     if (ended->nccl_blocks) finish("ncclCommFinalize", *ended);
     GYRE_TRY(ended->lives());
     const ncclResult_t result = hear_real<&Table::ncclCommFinalize>(comm);
-    if (result == ncclSuccess || result == ncclInProgress) ended->finalized = true;
+    if (!is_error(result)) ended->finalized = true;
     return result == ncclSuccess && ended->winds_up() ? ncclInProgress : result;
   });
 }
@@ -112,7 +111,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) noexcep
     const auto asked = beside(comm);
     if (asked == nullptr) return hear_real<&Table::ncclCommGetAsyncError>(comm, error);
     const ncclResult_t result = GYRE_TRY(ask(*asked, comm, error));
-    if (result != ncclSuccess || (*error != ncclSuccess && *error != ncclInProgress)) return result;
+    if (result != ncclSuccess || is_error(*error)) return result;
     const bool given_up = asked->given_up;
     if (const ncclResult_t own = given_up ? ncclSuccess : asked->state(); own != ncclSuccess) *error = own;
     if (*error == ncclSuccess && asked->winds_up()) *error = ncclInProgress;

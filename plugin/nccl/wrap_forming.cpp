@@ -220,7 +220,7 @@ void form_in_background(const Birth& birth) {
 /// NCCL goes on with it, and has answered so, or, of a part, as if that were there.
 bool goes_on(const Birth& birth, ncclResult_t by_nccl) {
   if (birth.parent == nullptr) return by_nccl == ncclInProgress && *birth.made != nullptr;
-  if (birth.place == nullptr || (by_nccl != ncclSuccess && by_nccl != ncclInProgress)) return false;
+  if (birth.place == nullptr || is_error(by_nccl)) return false;
   ncclResult_t state = ncclSuccess;
   const auto asked = birth.parent->background.ask(birth.parent_handle, &state);
   return asked && *asked == ncclSuccess && state == ncclInProgress;

@@ -64,8 +64,7 @@ ncclResult_t end_spoiled() {
 }  // namespace
 
 ncclResult_t noted(ncclResult_t result) {
-  const bool failed = result != ncclSuccess && result != ncclInProgress;
-  if (failed && open_group().depth > 0 && open_group().failed == ncclSuccess) open_group().failed = result;
+  if (is_error(result) && open_group().depth > 0 && open_group().failed == ncclSuccess) open_group().failed = result;
   return result;
 }
 

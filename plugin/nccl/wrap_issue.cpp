@@ -78,7 +78,7 @@ Result<ncclResult_t> pass_behind_held(const std::shared_ptr<Beside>& comm, const
   if (comm == nullptr || group.depth == 0 || !group.on_gpu.has(*comm)) return pass(nullptr, nullptr, forward);
   group.behind.emplace_back([comm, kept = forward.keep()] {
     const Status lives = comm->lives();
-    return lives ? kept() : answered("what came behind a group", lives);
+    return lives ? kept() : failed("what came behind a group", lives.error());
   });
   return ncclSuccess;
 }

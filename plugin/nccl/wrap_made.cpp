@@ -23,7 +23,7 @@ void remember(ToCome::Window one) {
 
 // A rank that takes nothing over only says so, for which nothing here waits, and nobody need ask NCCL.
 ncclResult_t formed(ncclResult_t by_nccl, std::vector<Birth> births) {
-  const bool refused = by_nccl != ncclSuccess && by_nccl != ncclInProgress;
+  const bool refused = is_error(by_nccl);
   if (!offer().any()) {
     if (births.empty() || refused) return by_nccl;
     try {

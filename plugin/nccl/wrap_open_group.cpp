@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "plugin/guard.h"
-#include "plugin/nccl/errors.h"
+#include "plugin/nccl/wrap_real.h"
 
 namespace gyre::plugin::nccl::wrap {
 
@@ -13,21 +13,14 @@ WrapGroup& open_group() {
 }
 
 ncclResult_t forwarded(const Forward& forward) {
-  const char* const before = last_error();
-  const ncclResult_t result = forward();
-  if (result == ncclSuccess || result == ncclInProgress) return result;
-  open_group().nccl_failed = open_group().depth > 0;
-  forget_last_error(before);
+  const ncclResult_t result = heard(forward);
+  if (is_error(result)) open_group().nccl_failed = open_group().depth > 0;
   return result;
-}
-
-ncclResult_t answered(const char* name, const Status& status) {
-  return guard(name, [&] { return status; });
 }
 
 ncclResult_t forwarded(const Issued& issued) {
   const Status lives = issued.comm->lives();
-  return lives ? forwarded(issued.forward) : answered(issued.operation.name, lives);
+  return lives ? forwarded(issued.forward) : failed(issued.operation.name, lives.error());
 }
 
 void note_given(const std::shared_ptr<Beside>& comm, cudaStream_t stream, size_t declined) {

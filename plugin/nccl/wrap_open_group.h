@@ -23,8 +23,6 @@ WrapGroup& open_group();
 
 /// Gives a call to NCCL, whose errors are its own, and the group's.
 ncclResult_t forwarded(const Forward&);
-/// The answer to a call that has come to this in gyre.
-ncclResult_t answered(const char* name, const Status&);
 /// Some time after it was issued, so that the communicator may have ended since.
 ncclResult_t forwarded(const Issued&);
 /// To NCCL, in the group.

@@ -19,13 +19,17 @@ auto call_real(A... arguments) {
   return (real().*slot)(arguments...);
 }
 
-/// The same; where NCCL answers with an error of its own, gyre's is not the last any more.
+/// Calls NCCL. Where it answers with an error of its own, gyre's is not the last any more.
+template <class Call>
+ncclResult_t heard(const Call& call) {
+  const char* const before = last_error();
+  const ncclResult_t result = call();
+  if (is_error(result)) forget_last_error(before);
+  return result;
+}
 template <auto slot, class... A>
 ncclResult_t hear_real(A... arguments) {
-  const char* const before = last_error();
-  const ncclResult_t result = call_real<slot>(arguments...);
-  if (result != ncclSuccess && result != ncclInProgress) forget_last_error(before);
-  return result;
+  return heard([&] { return call_real<slot>(arguments...); });
 }
 
 }  // namespace gyre::plugin::nccl::wrap

@@ -283,7 +283,7 @@ TEST_CASE("wrap on a GPU: an NCCL that has no last error is not asked, and that 
   const plugin::nccl::Table whole = plugin::nccl::wrap::real();
   plugin::nccl::Table old = whole;
   old.ncclGetLastError = &plugin::nccl::Missing<&plugin::nccl::Table::ncclGetLastError>::call;
-  plugin::nccl::forget_last_error();
+  plugin::nccl::forget_last_error(plugin::nccl::last_error());
   plugin::nccl::wrap::set_up(old, test::configured({}));
   CHECK(std::string(ncclGetLastError(nullptr)).empty());
   CHECK(std::string(ncclGetLastError(nullptr)).empty());
@@ -309,7 +309,7 @@ TEST_CASE("wrap on a GPU: behind an error of NCCL's own gyre's is not the last a
   void* memory = nullptr;
   CHECK(test::contains(last_after([&] { return ncclMemAlloc(&memory, 1); }), "too old"));
   plugin::nccl::wrap::set_up(whole, test::configured({}));
-  plugin::nccl::forget_last_error();
+  plugin::nccl::forget_last_error(plugin::nccl::last_error());
 }
 
 TEST_CASE("wrap on a GPU: where CUDA does not say who is to run a call it is an error") {

@@ -56,7 +56,8 @@ class Beside final : public Comm {
   /// has called hears that the communicator is ready, …
   Status note_by_nccl(cudaStream_t, ncclResult_t);
   bool launches_here() const { return launcher_ == std::this_thread::get_id(); }
-  /// … or, of another one, is about to call again.
+  /// … or, where another one has (a watchdog, say, that is to ask no GPU), when the communicator's next call is made: that then comes after
+  /// what the program has given the stream since, too, none of which can wait for it. The stream must be there until then.
   bool launches() const { return launcher_ != std::thread::id(); }
   Status mark_launched();
 

@@ -307,6 +307,36 @@ TEST_CASE("wrap in the background: gyre's calls come after those that NCCL has l
   for (const ncclComm_t comm : comms) CHECK(ncclCommDestroy(comm) == ncclSuccess);
 }
 
+TEST_CASE("wrap in the background: a late launch of which another thread has heard is marked late, and no call of gyre's comes before it") {
+  const BesideFake beside;
+  const auto comms = begin_all<2>();
+  REQUIRE(all_settled(comms));
+  static test::Late late;
+  bool in_order = false;
+  std::atomic<bool> done_since{false};
+  GpuFloats one(many, 1), two(many, 1);
+  HostCudaStream first, second, third, fourth;
+  static HostCudaStream* const slow = &first;
+  BesideFake::hooks().launching = [](CUstream_st* stream) {
+    if (stream == static_cast<cudaStream_t>(*slow)) slow->add([] { late.wait(); });
+  };
+  CHECK(reduce(one, comms[0], first, 1) == ncclInProgress);
+  CHECK(reduce(two, comms[1], third, 1) == ncclInProgress);
+  CHECK(std::async(std::launch::async, [&] { return all_settled(comms); }).get());
+  first.add([&] { done_since = true; });  // which the mark comes after, too
+  CHECK(reduce(one, comms[0], second) == ncclSuccess);
+  second.add([&] {
+    in_order = late.done && done_since;
+    late.overtaken = true;
+  });
+  CHECK(reduce(two, comms[1], fourth) == ncclSuccess);
+  for (HostCudaStream* stream : {&first, &second, &third, &fourth}) CHECK(stream->done());
+  CHECK(in_order);
+  CHECK(one.data()[0] == 4);
+  CHECK(one.data()[1] == 2);
+  for (const ncclComm_t comm : comms) CHECK(ncclCommDestroy(comm) == ncclSuccess);
+}
+
 TEST_CASE("wrap in the background: a call of gyre's is refused until NCCL has launched what came before, as NCCL refuses its own") {
   const BesideFake beside;
   const auto comms = begin_all<2>();

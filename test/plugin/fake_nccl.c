@@ -216,8 +216,13 @@ static uint64_t number_of(const ncclUniqueId* id) {
   memcpy(&given, id, sizeof given);
   return given.magic == id_magic ? given.number : (uint64_t)getpid();
 }
+static void* idle(void* nothing) {
+  pause();
+  return nothing;
+}
 FAKE ncclResult_t ncclCommInitRank(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank) {
   SAY("ncclCommInitRank %d %d", ranks, rank);
+  if (getenv("TEST_FAKE_THREADS") != NULL) in_background(idle, NULL);
   return birth(comm, new_comm(number_of(&id), rank, ranks));
 }
 FAKE ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t* config) {

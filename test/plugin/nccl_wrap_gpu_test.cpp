@@ -347,6 +347,23 @@ TEST_CASE("wrap on a GPU: an operation that is destroyed in a group is there for
         }) == "");
 }
 
+TEST_CASE("wrap on a GPU: an operation that was destroyed is known no more") {
+  const BesideFake beside;
+  CHECK(run_nccl(2, [](ncclComm_t comm, int) -> std::string {
+          GpuFloats data(large, 1);
+          HostCudaStream stream;
+          float scalar = 2;
+          ncclRedOp_t op{};
+          NCCL_OK(ncclRedOpCreatePreMulSum(&op, &scalar, ncclFloat32, ncclScalarHostImmediate, comm));
+          NCCL_OK(ncclAllReduce(data.data(), data.data(), large, ncclFloat32, op, comm, stream));
+          NCCL_OK(ncclRedOpDestroy(op, comm));
+          if (const auto calls = newly_to_nccl(); !calls.empty()) return "to NCCL: " + calls;
+          NCCL_GIVES(ncclInvalidArgument, ncclAllReduce(data.data(), data.data(), large, ncclFloat32, op, comm, stream));
+          if (const auto calls = newly_to_nccl(); calls != "AllReduce ") return "destroyed, to NCCL: " + calls;
+          return stream.done() && data.all(4) ? "" : "a wrong sum";
+        }) == "");
+}
+
 TEST_CASE("wrap on a GPU: communicators of some ranks are gyre's there, too") {
   const BesideFake beside;
   CHECK(run_nccl(4, [](ncclComm_t comm, int rank) -> std::string {

@@ -6,15 +6,16 @@ import signal
 import sys
 import tempfile
 
-from system import Process, Skipped, check, perf, subjects
+from system import Process, Skipped, check, fake_ucx, perf, subjects
 
 LIBRARY, FAKE = os.environ["TEST_NCCL_LIBRARY"], os.environ["TEST_FAKE_NCCL"]
 
 
-def start(story, rank, ranks, folder, nccl=FAKE, **env):
+def start(story, rank, ranks, folder, nccl=FAKE, ucx=None, **env):
     """The program is linked with libnccl.so.2, which is that one."""
-    if not (named := pathlib.Path(folder) / "libnccl.so.2").is_symlink():
-        named.symlink_to(nccl)
+    for name, library in (("libnccl.so.2", nccl), ("libucp.so.0", ucx)):
+        if library and not (named := pathlib.Path(folder) / name).is_symlink():
+            named.symlink_to(library)
     return Process([perf(), story, rank, ranks, pathlib.Path(folder) / "id"], {"LD_PRELOAD": LIBRARY, "LD_LIBRARY_PATH": folder, "TEST_FAKE_FOLDER": folder, **env})
 
 
@@ -82,6 +83,12 @@ def settings_are_read_from_nccls_file():
             check(process.code == 0 and "nosuch0" not in process.err, f"{process.code}: {process.err}")
 
 
+def ucx_is_opened_before_any_thread():
+    for process in run("works", 2, ucx=fake_ucx("ucp-1.9"), UCX_TLS="tcp"):
+        check(process.code == 0, f"{process.code}: {process.err}")
+        check(re.findall("UCX is loaded beside .*", process.err) == ["UCX is loaded beside 0 other threads"], process.err)
+
+
 def a_real_nccl_is_asked():
     with tempfile.TemporaryDirectory() as folder:
         process = start("who", 0, 1, folder).wait()
@@ -110,4 +117,4 @@ def an_nccl_that_is_named_is_asked_where_gyre_has_its_name():
 
 
 subjects([by_gyre_alone, children_of_a_fork_do_no_harm, a_program_may_end_without_destroying, a_killed_rank_is_named_and_left_behind, a_killed_rank_is_missed_while_a_child_of_its_lives, calls_that_differ_are_an_error_on_all_ranks, a_wrong_option_is_named,
-          settings_are_read_from_nccls_file, a_real_nccl_is_asked, gyre_by_the_name_of_nccl_is_no_real_one, an_nccl_that_is_named_is_asked_where_gyre_has_its_name])
+          settings_are_read_from_nccls_file, ucx_is_opened_before_any_thread, a_real_nccl_is_asked, gyre_by_the_name_of_nccl_is_no_real_one, an_nccl_that_is_named_is_asked_where_gyre_has_its_name])

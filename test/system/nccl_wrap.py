@@ -8,18 +8,20 @@ import shutil
 import signal
 import tempfile
 
-from system import Process, check, perf, subjects
+from system import Process, check, fake_ucx, perf, subjects
 
 LIBRARY, FAKE = os.environ["TEST_NCCL_LIBRARY"], os.environ["TEST_FAKE_NCCL"]
 OURS = {"LD_PRELOAD": LIBRARY, "GYRE_COLLECTIVES": "all_reduce"}
 FILES = tempfile.TemporaryDirectory()
 
 
-def run(story, *ranks, **env):
+def run(story, *ranks, ucx=None, **env):
     """A dictionary for each rank: what differs from OURS, of which None is not set; None: it runs without gyre."""
     with tempfile.TemporaryDirectory() as folder:
         (pathlib.Path(folder) / "libnccl.so.2").symlink_to(LIBRARY if "GYRE_NCCL" in env else FAKE)
         shutil.copy(FAKE, pathlib.Path(folder) / "libnccl-second.so")
+        if ucx:
+            (pathlib.Path(folder) / "libucp.so.0").symlink_to(ucx)
         common = {"LD_LIBRARY_PATH": folder, "TEST_FAKE_FOLDER": folder, **env}
         started = [Process([perf(), story, rank, len(ranks), pathlib.Path(folder) / "id"],
                            common if own is None else {name: value for name, value in {**common, **OURS, **own}.items() if value is not None})
@@ -249,6 +251,11 @@ def ranks_of_one_process():
     check(calls_by_nccl(process, "threads") == [], f"{process.out} {process.err}")
 
 
+def ucx_is_opened_before_gyre_and_nccl_have_threads():
+    for process in all_right(run("takes", {}, {}, {}, ucx=fake_ucx("ucp-1.9"), UCX_TLS="tcp", GYRE_MIN_BYTES="8", TEST_FAKE_THREADS="yes")):
+        check(re.findall("UCX is loaded beside .*", process.err) == ["UCX is loaded beside 0 other threads"], process.err)
+
+
 def an_abort_ends_what_gyre_runs():
     all_right(run("aborted", {}, {}))
 
@@ -268,4 +275,4 @@ subjects([gyre_takes_what_it_may_and_nccl_the_rest, gyre_takes_calls_where_it_ha
           an_init_that_nccl_refuses_stays_refused, communicators_of_some_ranks_are_gyres_too,
           where_a_profile_gives_it_calls_gyre_takes_them,
           an_empty_list_of_collectives_leaves_all_to_nccl_whatever_the_profile, ranks_of_other_profiles_leave_all_to_nccl, a_file_that_gives_gyre_nothing_is_no_failure,
-          ranks_of_one_process, an_abort_ends_what_gyre_runs, a_killed_rank_is_named])
+          ranks_of_one_process, ucx_is_opened_before_gyre_and_nccl_have_threads, an_abort_ends_what_gyre_runs, a_killed_rank_is_named])

@@ -41,6 +41,14 @@ def check(condition, text):
         raise Failed(text)
 
 
+def fake_ucx(name):
+    """A library of fake/ that stands in for UCX."""
+    folder = os.environ.get("TEST_UCX_FAKES")
+    if not folder:
+        raise Skipped("built without UCX")
+    return os.path.join(folder, f"lib{name}.so")
+
+
 def clean_environment(**more):
     foreign = re.compile(r"(GYRE|UCX|NCCL_TESTS|SLURM|OMPI|PMIX|PMI|MPI|HYDRA|HYDI|TORCHELASTIC|MASTER|LOCAL)_|(RANK|WORLD_SIZE)$")
     sanitizers = ("UCX_MEM_EVENTS", "UCX_HANDLE_ERRORS")  # need these

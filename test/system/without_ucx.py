@@ -8,16 +8,9 @@ import re
 import subprocess
 import tempfile
 
-from system import Skipped, check, needs, perf, right_rows, run, subjects
+from system import Skipped, check, fake_ucx, needs, perf, right_rows, run, subjects
 
 SWEEP = ("all_reduce", "-b", "8", "-e", "64", "-n", "5")
-
-
-def fake(name):
-    folder = os.environ.get("TEST_UCX_FAKES")
-    if not folder:
-        raise Skipped("built without UCX")
-    return os.path.join(folder, f"lib{name}.so")
 
 
 def shm_works_and_ucx_complains(env, *patterns):
@@ -52,35 +45,35 @@ def nothing_of_ucx_is_linked():
 
 
 def no_ucx_at_all():
-    env = {"LD_AUDIT": fake("no-ucx")}
+    env = {"LD_AUDIT": fake_ucx("no-ucx")}
     if "static TLS block" in run("--help", env=env).err:
         raise Skipped("the dynamic linker's auditing leaves no room for this sanitizer")
     shm_works_and_ucx_complains(env, "cannot open shared object file: No such file or directory")
 
 
 def ucx_that_is_too_old():
-    library = fake("ucp-1.9")
+    library = fake_ucx("ucp-1.9")
     instead_of_ucx(lambda path: os.symlink(library, path), "UCX 1.9.0 (FOLDER/libucp.so.0) can't be used: gyre needs 1.13 or a later 1.x")
 
 
 def ucx_that_lacks_a_function():
-    library = fake("ucp-1.99")
+    library = fake_ucx("ucp-1.99")
     instead_of_ucx(lambda path: os.symlink(library, path), "UCX 1.99.0 (FOLDER/libucp.so.0) lacks ucp_")
 
 
 def library_that_is_no_ucx():
-    library = fake("no-ucx")
+    library = fake_ucx("no-ucx")
     instead_of_ucx(lambda path: os.symlink(library, path), "FOLDER/libucp.so.0 is no UCX: it lacks ucp_get_version")
 
 
 def file_that_is_no_library():
-    fake("no-ucx")
+    fake_ucx("no-ucx")
     instead_of_ucx(lambda path: open(path, "w", encoding="ascii").close(), "FOLDER/libucp.so.0: file too short")
 
 
 def loaded_by_whom_it_serves_and_before_any_thread():
     """UCX, as it is loaded, overwrites the beginnings of mmap() and its like: a thread that is there then crashes."""
-    library = fake("ucp-1.9")
+    library = fake_ucx("ucp-1.9")
     with found_first(lambda path: os.symlink(library, path)) as (_, env):
         loads = lambda *flags, **more: re.findall("UCX is loaded beside .*", run(*SWEEP, *flags, env={**env, **more}).err)
         if not os.path.isdir("/sys/class/infiniband"):

@@ -1,5 +1,6 @@
 // NCCL's functions that end and ask communicators, and what they have registered, where gyre has some beside NCCL's.
 #include <algorithm>
+#include <chrono>
 #include <mutex>
 #include <optional>
 #include <tuple>

@@ -16,6 +16,9 @@ namespace gyre::test {
 /// A stream of the program's.
 class HostCudaStream {
  public:
+  HostCudaStream() : HostCudaStream(1024) {}
+  /// `capacity`: what it can be given and has not done.
+  explicit HostCudaStream(size_t capacity) : stream_(capacity, {2, 32, 0}) {}
   operator cudaStream_t() { return reinterpret_cast<cudaStream_t>(&stream_); }
   void add(std::function<void()> next) { stream_.add(std::move(next)); }
   void begin_capture() { stream_.begin_capture(); }
@@ -25,7 +28,7 @@ class HostCudaStream {
   bool done_within(std::chrono::milliseconds limit) { return stream_.done_within(limit); }
 
  private:
-  simt::HostStream stream_{1024, {2, 32, 0}};
+  simt::HostStream stream_;
 };
 
 /// Memory of the GPU's.

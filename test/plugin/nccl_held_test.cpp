@@ -23,6 +23,7 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr size_t held_elements = 20000;  // more than packets carry, of which no stream is ever full
+constexpr size_t few = 64;               // a stream's capacity: what it still has when it is let go is run, by the host's threads
 
 /// Two ranks of one thread, the second of which gives up. Streams are declared before, and so end after.
 class Widowed {
@@ -126,7 +127,7 @@ TEST_CASE("nccl on a GPU: an error holds the stream until the communicator ends,
 TEST_CASE("nccl on a GPU: a call that waits for room in a held stream hides no error of a communicator that does not block") {
   const WithHostCuda gpu;
   HeldInts data;
-  HostCudaStream stream;
+  HostCudaStream stream(few);
   std::array<ncclComm_t, 2> comms{};
   const auto state_of = [](ncclComm_t comm) {
     ncclResult_t state = ncclInternalError;

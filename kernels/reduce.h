@@ -19,7 +19,6 @@ struct Operands {
   size_t bytes;
 
   GYRE_DEVICE const Unit* source(int i) const { return at(args.sources[i]); }
-  GYRE_DEVICE const Unit* further(int i) const { return at(args.more[i]); }
   GYRE_DEVICE Unit* destination(int i) const { return reinterpret_cast<Unit*>(static_cast<std::byte*>(args.destinations[i]) + bytes); }
 
  private:
@@ -51,30 +50,11 @@ GYRE_DEVICE void reduce_fixed(Unit (&result)[n], const R& reduction, const Opera
   }
 }
 
-template <int n, class R, class Unit>
-GYRE_DEVICE void reduce_many(Unit (&result)[n], const R& reduction, const Operands<Unit>& operands, size_t first) {
-  Unit units[n];
-  load_batch(result, operands.source(0) + first);
-  load_batch(units, operands.further(0) + first);
-  GYRE_UNROLL
-  for (int i = 0; i < n; ++i) result[i] = reduction.two(result[i], units[i]);
-  for (int s = 1; operands.args.more[s] != nullptr; ++s) {
-    load_batch(units, operands.further(s) + first);
-    GYRE_UNROLL
-    for (int i = 0; i < n; ++i) result[i] = reduction.more(result[i], units[i]);
-  }
-  GYRE_UNROLL
-  for (int i = 0; i < n; ++i) result[i] = reduction.last(result[i]);
-}
-
 /// n units, those of a warp's other threads between them, from `first` on.
 template <int sources, int destinations, int n, class R, class Unit>
 GYRE_DEVICE void reduce_batch(const R& reduction, const Operands<Unit>& operands, size_t first) {
   Unit result[n];
-  if constexpr (sources == many)
-    reduce_many<n>(result, reduction, operands, first);
-  else
-    reduce_fixed<sources, n>(result, reduction, operands, first);
+  reduce_fixed<sources, n>(result, reduction, operands, first);
   GYRE_UNROLL
   for (int d = 0; d < destinations; ++d) {
     GYRE_UNROLL
@@ -94,18 +74,16 @@ GYRE_DEVICE Split split(const StepArgs& args) {
   const size_t common = offset(args.destinations[0]);
   bool same = destinations < 2 || offset(args.destinations[destinations - 1]) == common;
   GYRE_UNROLL
-  for (int s = 0; s < (sources == many ? 1 : sources); ++s) same = same && offset(args.sources[s]) == common;
-  if constexpr (sources == many) {
-    for (int s = 0; args.more[s] != nullptr; ++s) same = same && offset(args.more[s]) == common;
-  }
+  for (int s = 0; s < sources; ++s) same = same && offset(args.sources[s]) == common;
   const size_t head = (pack - common) % pack / sizeof(T);
   if (!same || head > args.count) return {0, 0};
   return {head, (args.count - head) / (pack / sizeof(T))};
 }
 
-/// Units 0 to count: whole batches, which lie together for a warp, as do those of neighbours; what is left goes round by single ones.
-template <int sources, int destinations, int n, class R, class Unit>
-GYRE_DEVICE void reduce_units(const R& reduction, const Operands<Unit>& operands, size_t count, Team team) {
+/// Of a step's pointers, or a list's (reduce_list.h), units 0 to count: whole batches, which lie together for a warp, as do those of
+/// neighbours; what is left goes round by single ones.
+template <int sources, int destinations, int n, class R, class AnyOperands>
+GYRE_DEVICE void reduce_units(const R& reduction, const AnyOperands& operands, size_t count, Team team) {
   size_t whole = 0;
   if constexpr (n > 1) {
     constexpr size_t batch = size_t{warp_threads} * n;

@@ -21,6 +21,7 @@ namespace gyre::kernels {
 template <class T, class Op>
 struct Plain {
   using Element = T;
+  static constexpr bool multiplies = false;
   GYRE_DEVICE explicit Plain(uint64_t /*scalar*/) {}
   GYRE_DEVICE Lane<T> one(Lane<T> x) const { return x; }
   GYRE_DEVICE Lane<T> two(Lane<T> x, Lane<T> y) const { return combine(Op{}, x, y); }
@@ -73,6 +74,7 @@ struct Averaged : Plain<Unsigned, Sum> {
 template <class T>
 struct Premultiplied {
   using Element = T;
+  static constexpr bool multiplies = true;
   Lane<T> scalar;
 
   GYRE_DEVICE explicit Premultiplied(uint64_t bits) : scalar(lane_with_bits<T>(bits)) {}

@@ -18,7 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 MOST_REGISTERS = 64  # of 512 threads: two blocks fit a multiprocessor
 MOST_REGISTERS_STAYS = 128  # one block does
 MOST_INSTRUCTIONS = 2500
-STAYS_PACKS = 1 + 1 + 2 + 2 + 3, 1 + 2 + 1 + 2 + 1  # loads and stores: each shape's, but of many sources, is in it
+STAYS_PACKS = 1 + 1 + 2 + 2 + 3, 1 + 2 + 1 + 2 + 1  # loads and stores: each shape's, but of lists, is in it
 ORDERED_PACKS = 2, 2
 MOST_BYTES = 13 << 20  # of all machine code of all architectures; 2 of them kernels of packets
 STEP = re.compile(r"step_kernel<(.+), (\d+), (\d+), (\d+)>\(")
@@ -68,8 +68,9 @@ def step(text):
 def packs_of(kernel):
     """Loads and stores of packs that there must be at least."""
     _, sources, destinations, packs = kernel
-    # In batches and, for what is left of them, by single packs. Of many sources two are there at least: the first, and those in the loop.
-    return (sources or 2) * (packs + 1), destinations * (packs + 1)
+    # In batches and, for what is left of them, by single packs. Of a list's sources two are there at least: the first, and those in the
+    # loop; of its destinations those in the loop.
+    return (sources or 2) * (packs + 1), (destinations or 1) * (packs + 1)
 
 
 def code_faults(code, loads, stores, load, store):
@@ -229,7 +230,7 @@ def main(nvcc, *reports):
     known = learned(nvcc, architectures)
     figures = Figures()
     faults = [fault for report in reports for fault in check(report, known, figures)]
-    wrong = [f"{reduction} {sources or 'many'} -> {destinations}, {packs} packs, {architecture}: {fault}"
+    wrong = [f"{reduction} {sources or 'many'} -> {destinations or 'many'}, {packs} packs, {architecture}: {fault}"
              for (reduction, sources, destinations, packs), architecture, fault in faults]
     wrong += [f"no kernel of {name}" for name in sorted({*FUSED, *NATIVE} - figures.reductions)]
     if figures.bytes > MOST_BYTES:

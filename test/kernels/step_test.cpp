@@ -37,7 +37,11 @@ struct Operation {
     constexpr std::array<size_t, shape_count> counts{1, 1, 2, 2, 3, 5};
     return counts[static_cast<size_t>(shape)];
   }
-  size_t destinations() const { return shape == Shape::one_to_two || shape == Shape::two_to_two ? 2 : 1; }
+  size_t destinations() const {
+    constexpr std::array<size_t, shape_count> counts{1, 2, 1, 2, 1, 3};
+    return counts[static_cast<size_t>(shape)];
+  }
+  bool listed() const { return shape == Shape::many_to_many; }
   size_t pointers() const { return sources() + destinations(); }
 };
 
@@ -58,8 +62,40 @@ uint64_t scalar_of(DataType type, ReduceOp op) {
   return thirds[static_cast<size_t>(type) - static_cast<size_t>(DataType::float16)];
 }
 
+/// Each source of a list has its own, where that may be.
+uint64_t scalar_of(DataType type, ReduceOp op, size_t source) {
+  return op == ReduceOp::premul_sum && source % 2 == 1 ? avg_scalar_bits(type, static_cast<int>(source) + 2) : scalar_of(type, op);
+}
+constexpr uint32_t own_of_list = 2;
+constexpr uint64_t ticket_of_list = 77;
+
+/// What a kernel makes of a list; by the host's, as below.
+Bytes expected_of_list(const Operation& operation, const std::vector<const std::byte*>& sources, size_t count) {
+  const auto [type, op, shape] = operation;
+  const Arithmetic& host = arithmetic(type, op);
+  Bytes result(count * size_of(type)), part(result.size());
+  for (size_t s = 0; s < sources.size(); ++s) {
+    const auto factor = factor_of(type, scalar_of(type, op, s));
+    if (host.scale != nullptr && s == own_of_list) {
+      host.scale_combine(result.data(), sources[s], result.data(), count, factor);
+      continue;
+    }
+    if (host.scale != nullptr)
+      host.scale(part.data(), sources[s], count, factor);
+    else
+      copy(part.data(), sources[s], part.size());
+    if (s == 0)
+      result = part;
+    else
+      host.combine(result.data(), result.data(), part.data(), count);
+  }
+  if (host.divide != nullptr) host.divide(result.data(), count, scalar_of(type, op));
+  return result;
+}
+
 /// By the host's kernels, which other tests compare with slow arithmetic.
 Bytes expected(const Operation& operation, const std::vector<const std::byte*>& sources, size_t count) {
+  if (operation.listed()) return expected_of_list(operation, sources, count);
   const auto [type, op, shape] = operation;
   const Arithmetic& host = arithmetic(type, op);
   const uint64_t scalar = scalar_of(type, op);
@@ -91,6 +127,16 @@ bool same(DataType type, const std::byte* found, const Bytes& wanted) {
   return true;
 }
 
+StepList list_of(const Operation& operation, const std::vector<const std::byte*>& sources, const std::vector<std::byte*>& destinations) {
+  StepList list{};
+  list.ticket = ticket_of_list;
+  list.sources = static_cast<uint32_t>(sources.size()), list.destinations = static_cast<uint32_t>(destinations.size());
+  list.own = own_of_list;
+  for (size_t s = 0; s < sources.size(); ++s) list.source[s] = sources[s], list.scalar[s] = scalar_of(operation.type, operation.op, s);
+  std::copy(destinations.begin(), destinations.end(), list.destination);
+  return list;
+}
+
 /// Runs the kernel on `count` elements; destination d lies on source in_place[d], where there is one.
 bool is_right(const Operation& operation, size_t count, const Offsets& offsets, const std::vector<size_t>& in_place = {}) {
   StepMemory memory(operation.type, operation.pointers(), count, offsets);
@@ -98,16 +144,17 @@ bool is_right(const Operation& operation, size_t count, const Offsets& offsets, 
   for (size_t i = 0; i < operation.sources(); ++i) sources.push_back(memory.at(i));
   const Bytes wanted = expected(operation, sources, count);
 
-  test::SharedVector<const void*> more(sources.begin() + 1, sources.end());
-  more.push_back(nullptr);
   std::vector<std::byte*> destinations;
   for (size_t i = 0; i < operation.destinations(); ++i)
     destinations.push_back(memory.at(i < in_place.size() ? in_place[i] : sources.size() + i));
-  const StepArgs args{{sources[0], sources.size() > 1 ? sources[1] : nullptr, sources.size() > 2 ? sources[2] : nullptr},
-                      {destinations[0], destinations.size() > 1 ? destinations[1] : nullptr},
-                      more.data(),
-                      count,
-                      scalar_of(operation.type, operation.op)};
+  const test::SharedVector<StepList> list(1, operation.listed() ? list_of(operation, sources, destinations) : StepList{});
+  StepArgs args{{}, {}, nullptr, count, scalar_of(operation.type, operation.op)};
+  if (operation.listed()) {
+    args.list = list.data(), args.scalar = ticket_of_list;
+  } else {
+    std::copy(sources.begin(), sources.end(), args.sources);
+    std::copy(destinations.begin(), destinations.end(), args.destinations);
+  }
   const StepKernel kernel = step_kernel_of(operation.type, operation.op, operation.shape);
   test::run_step(kernel, args);
 
@@ -155,7 +202,21 @@ TEST_CASE("step kernels write over what they have read", "[step]") {
     CHECK(is_right(operation, count, none, {0}));
     CHECK(is_right(operation, count, none, {operation.sources() - 1}));
     if (operation.shape == Shape::two_to_two) CHECK(is_right(operation, count, none, {0, 1}));
+    if (operation.listed()) CHECK(is_right(operation, count, none, {3, 0, 2}));
   }
+}
+
+TEST_CASE("a kernel with a list does nothing where that is another ticket's, and takes as many pointers as it may have", "[step]") {
+  constexpr size_t count = 1000;
+  test::SharedVector<uint32_t> values(StepList::most * count, 1);
+  test::SharedVector<StepList> list(1, StepList{});
+  list[0].ticket = 4, list[0].sources = list[0].destinations = StepList::most;
+  for (size_t i = 0; i < StepList::most; ++i) list[0].source[i] = list[0].destination[i] = values.data() + i * count;
+  const StepKernel kernel = step_kernel_of(DataType::uint32, ReduceOp::sum, Shape::many_to_many);
+  for (const uint64_t ticket : {uint64_t{3}, uint64_t{5}}) test::run_step(kernel, {{}, {}, list.data(), count, ticket});
+  CHECK(std::all_of(values.begin(), values.end(), [](uint32_t value) { return value == 1; }));
+  test::run_step(kernel, {{}, {}, list.data(), count, 4});
+  CHECK(std::all_of(values.begin(), values.end(), [](uint32_t value) { return value == StepList::most; }));
 }
 
 TEST_CASE("averages of bytes are exact for any number of ranks", "[step]") {
@@ -216,7 +277,7 @@ TEST_CASE("a step has a block for each 32 KiB, one at least", "[step]") {
 TEST_CASE("a kernel that stays does items as step kernels do, and leaves when it is told", "[step]") {
   constexpr size_t count = 1001;
   for (const Operation& operation : all_operations()) {
-    if (operation.shape == Shape::many_to_one) continue;
+    if (operation.listed()) continue;
     StepMemory memory(operation.type, operation.pointers(), count, Offsets(operation.pointers()));
     std::vector<const std::byte*> sources;
     for (size_t i = 0; i < operation.sources(); ++i) sources.push_back(memory.at(i));

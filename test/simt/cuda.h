@@ -5,6 +5,7 @@
 #define __global__
 #define __launch_bounds__(...)
 #define __grid_constant__
+#define __shared__ static thread_local  // a block is a thread of the host
 #define threadIdx (::gyre::simt::thread_index())
 #define blockIdx (::gyre::simt::block_index())
 #define blockDim (::gyre::simt::threads_of_block())

@@ -2,18 +2,20 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
+#include <numeric>
 
 namespace gyre::schedule {
 namespace {
 
-// The input chunks of which an output chunk is made, in the order of ranks.
-std::vector<Spot> parts(const Layout& layout, Rank rank, uint32_t chunk) {
+// The input chunks of which an output chunk is made, in the order of ranks, or in another.
+std::vector<Spot> parts(const Layout& layout, Rank rank, uint32_t chunk, const std::vector<Rank>& order = {}) {
   const Part part = layout.expected(rank, chunk);
   if (part.rank != every_rank) return {{part.rank, part.chunk}};
   std::vector<Spot> all;
   all.reserve(static_cast<size_t>(layout.ranks));
-  for (Rank r = 0; r < layout.ranks; ++r) all.push_back({r, part.chunk});
+  for (Rank r = 0; r < layout.ranks; ++r) all.push_back({order.empty() ? r : order[static_cast<size_t>(r)], part.chunk});
   return all;
 }
 
@@ -28,6 +30,40 @@ std::vector<Pass> own_output(const Layout& layout, Rank rank) {
   return passes;
 }
 
+// The output chunks that must hold this.
+std::vector<Spot> expecting(const Layout& layout, Part part) {
+  std::vector<Spot> all;
+  for (Rank rank = 0; rank < layout.ranks; ++rank) {
+    for (uint32_t chunk = 0; layout.has_output(rank) && chunk < layout.output_chunks(); ++chunk) {
+      const Part expected = layout.expected(rank, chunk);
+      if (expected.rank == part.rank && expected.chunk == part.chunk) all.push_back({rank, chunk});
+    }
+  }
+  return all;
+}
+
+// A rank's input, each chunk to all who are to have it.
+std::vector<Pass> own_input(const Layout& layout, Rank rank) {
+  std::vector<Pass> passes;
+  for (uint32_t chunk = 0; layout.has_input(rank) && chunk < layout.input_chunks(); ++chunk)
+    passes.push_back({{{rank, chunk}}, expecting(layout, {rank, chunk})});
+  return passes;
+}
+
+// In which a step reduces the parts of the ranks from which they come, and its own.
+std::vector<Rank> order_of(const Schedule& schedule, Rank rank, const Step& step) {
+  const auto from = schedule.peers(step.from);
+  std::vector<Rank> order(from.begin(), from.end());
+  order.insert(order.begin() + std::min(step.place, step.from.count), rank);
+  return order;
+}
+
+std::vector<Rank> all_ranks(const Layout& layout) {
+  std::vector<Rank> all(static_cast<size_t>(layout.ranks));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
 std::string text(Spot spot, const char* buffer) { return fmt::format("{}[{}] of rank {}", buffer, spot.chunk, spot.rank); }
 
 // Chunks of memory, by rank, that passes read or write.
@@ -40,7 +76,7 @@ struct Access {
 // Each rank its own output.
 Direct own_outputs(Layout layout, bool staged) {
   layout.chunks = 1;
-  Direct direct{staged, layout, {}};
+  Direct direct{staged, layout, {}, {}};
   for (Rank rank = 0; rank < layout.ranks; ++rank) direct.passes.push_back(own_output(layout, rank));
   return direct;
 }
@@ -55,7 +91,7 @@ Direct mapped(Layout layout) {
   const bool same_everywhere = layout.collective == Collective::all_reduce || layout.collective == Collective::broadcast;
   const bool shared_work = same_everywhere || layout.collective == Collective::reduce;
   layout.chunks = shared_work ? static_cast<uint32_t>(layout.ranks) : 1;
-  Direct direct{false, layout, {}};
+  Direct direct{false, layout, {}, {}};
   for (Rank rank = 0; rank < layout.ranks; ++rank) {
     std::vector<Pass>& passes = direct.passes.emplace_back();
     const auto own = static_cast<uint32_t>(rank);
@@ -74,7 +110,32 @@ Direct mapped(Layout layout) {
   return direct;
 }
 
+Direct mapped(const Schedule& schedule) {
+  const Layout layout = schedule.layout();
+  if (layout.collective == Collective::broadcast) return mapped(layout);
+  Direct direct{false, layout, std::vector<std::vector<Pass>>(static_cast<size_t>(layout.ranks)), {}};
+  if (!reduces(layout.collective)) {
+    for (Rank rank = 0; rank < layout.ranks; ++rank) direct.passes[static_cast<size_t>(rank)] = own_input(layout, rank);
+    return direct;
+  }
+  for (const Program& program : schedule.programs) {
+    for (const Step& step : program.steps) {
+      const bool of_inputs = step.reduces() && step.src.buffer == Buffer::input && step.association == Association::in_order;
+      if (!of_inputs || step.src.count != 1) continue;
+      std::vector<Rank> order = order_of(schedule, program.rank, step);
+      Pass pass{{}, expecting(layout, {every_rank, step.src.first})};
+      for (const Rank rank : order) pass.from.push_back({rank, step.src.first});
+      direct.passes[static_cast<size_t>(program.rank)].push_back(std::move(pass));
+      direct.order = std::move(order);
+    }
+  }
+  return direct;
+}
+
 std::string fault(const Direct& direct, bool in_place) {
+  const std::vector<Rank> ranks = all_ranks(direct.layout);
+  if (!direct.order.empty() && !std::is_permutation(direct.order.begin(), direct.order.end(), ranks.begin(), ranks.end()))
+    return "parts are reduced in an order that is not one of all ranks";
   const Layout& layout = direct.layout;
   const Cells cells(layout, 0, in_place);
   std::map<std::pair<Rank, uint32_t>, bool> written;
@@ -91,7 +152,7 @@ std::string fault(const Direct& direct, bool in_place) {
       for (const Spot to : passes[i].to) {
         if (!layout.has_output(to.rank) || to.chunk >= layout.output_chunks()) return text(to, "output") + " does not exist";
         if (direct.staged && to.rank != by) return fmt::format("rank {} cannot reach {}", by, text(to, "output"));
-        if (parts(layout, to.rank, to.chunk) != passes[i].from)
+        if (parts(layout, to.rank, to.chunk, direct.order) != passes[i].from)
           return text(to, "output") + " is not made of its parts in the order of ranks";
         if (!written.emplace(std::pair(to.rank, to.chunk), true).second) return text(to, "output") + " is written twice";
         const size_t cell = cells.of(to.rank, Buffer::output, to.chunk);

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "schedule/layout.h"
+#include "schedule/schedule.h"
 
 namespace gyre::schedule {
 
@@ -31,15 +31,19 @@ struct Direct {
   bool staged = false;
   Layout layout;                          ///< its chunks: pieces of a block
   std::vector<std::vector<Pass>> passes;  ///< by rank
+  std::vector<Rank> order{};              ///< of ranks, in which parts are reduced; empty: that of their numbers
 };
 
 /// `layout.chunks` is not looked at.
 Direct staged(Layout);
 Direct mapped(Layout);
 Direct read(Layout);
+/// A mapped form that reduces as a schedule of messages does: what a rank reduces there, all ranks' parts at once, it reduces here, for all
+/// who are to have it. Of other schedules a form with a fault.
+Direct mapped(const Schedule&);
 
-/// What is wrong with it: an output chunk that nobody or two write, that is not what the collective defines in the order of ranks, or that
-/// somebody may still read; empty: it computes the collective, in whatever order ranks go.
+/// What is wrong with it: an output chunk that nobody or two write, that is not what the collective defines in that order, or that somebody
+/// may still read; empty: it computes the collective, in whatever order ranks go.
 std::string fault(const Direct&, bool in_place);
 
 }  // namespace gyre::schedule

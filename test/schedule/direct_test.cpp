@@ -1,6 +1,8 @@
 #include "schedule/direct.h"
 
+#include "schedule/renamed.h"
 #include "test/catch.h"
+#include "topo/families.h"
 
 using namespace gyre;
 using namespace gyre::schedule;
@@ -46,6 +48,47 @@ TEST_CASE("mapped reductions and broadcasts share the work among all ranks") {
       CHECK(passes[0].to.size() == (collective == Collective::reduce ? 1 : 5));
     }
   }
+}
+
+TEST_CASE("a mapped form of a schedule that reduces each chunk at once computes the same, in its order, in place and not") {
+  for (const Collective collective :
+       {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather, Collective::broadcast, Collective::reduce}) {
+    for (int ranks = 2; ranks <= 9; ++ranks) {
+      for (Rank root = 0; root < (rooted(collective) ? ranks : 1); ++root) {
+        const bool by_blocks = collective == Collective::reduce_scatter || collective == Collective::all_gather;
+        const Schedule schedule = (by_blocks ? topo::one_shot : topo::two_shot)({collective, ranks, 1, root, {}});
+        const Direct direct = mapped(schedule);
+        for (const bool in_place : {false, true}) CHECK(fault(direct, in_place) == "");
+        for (const auto& passes : direct.passes) CHECK(passes.size() <= 1);
+        if (!reduces(collective)) continue;
+        std::vector<Rank> order(static_cast<size_t>(ranks));
+        for (Rank r = 0; r < ranks; ++r) order[static_cast<size_t>((r + 2) % ranks)] = r;
+        const auto other = renamed(schedule, std::vector<RankOrder>{order});
+        REQUIRE(other);
+        CHECK(mapped(*other).order == order);
+        CHECK(fault(mapped(*other), true) == "");
+      }
+    }
+  }
+}
+
+TEST_CASE("schedules that reduce in parts, or each chunk on all ranks, have no mapped form") {
+  CHECK(fault(mapped(topo::ring({Collective::all_reduce, 4, 1, 0, {}})), false) != "");
+  CHECK(fault(mapped(topo::one_shot({Collective::all_reduce, 4, 1, 0, {}})), false) != "");
+  CHECK(fault(mapped(topo::two_shot({Collective::all_reduce, 4, 1, 0, {}, true})), false) != "");
+  Schedule schedule = topo::two_shot({Collective::all_reduce, 3, 1, 0, {}});
+  for (Program& program : schedule.programs) {  // one rank in another order
+    for (Step& step : program.steps) {
+      if (program.rank == 1 && step.reduces()) step.place = 0;
+    }
+  }
+  CHECK(fault(mapped(schedule), false) == "output[1] of rank 0 is not made of its parts in the order of ranks");
+}
+
+TEST_CASE("a direct form whose order leaves a rank out is refused") {
+  Direct direct = mapped(all_reduce);
+  direct.order = {0, 1, 1};
+  CHECK(fault(direct, false) == "parts are reduced in an order that is not one of all ranks");
 }
 
 TEST_CASE("a direct form with an output that nobody writes is refused") {

@@ -202,7 +202,8 @@ topo::Query query(const Circumstances& c, const Call& call, bool plays) {
   out.cutting = c.cutting;
   out.plays = plays;
   out.ordered = must_be_ordered(c, call);
-  out.packets = c.packets && call.count * size_of(call.type) <= kernels::PacketBuffer::most_bytes;
+  out.mapped = c.ways.mapped && call.count > 0;
+  out.packets = c.ways.packets && call.count * size_of(call.type) <= kernels::PacketBuffer::most_bytes;
   out.partial_widths = static_cast<double>(kernels::partial_size(call.type)) / static_cast<double>(size_of(call.type));
   if (out.ordered && call.op == ReduceOp::premul_sum) {  // whose parts travel as partial sums do
     out.block_bytes *= out.partial_widths;

@@ -14,6 +14,12 @@
 
 namespace gyre::engine {
 
+/// What ranks' kernels on GPUs have for each other, beside messages.
+struct OnGpus {
+  bool packets = false;  ///< they leave some (kernels/packet.h)
+  bool mapped = false;   ///< they reach each other's buffers (device_mapped.h)
+};
+
 /// What does not change from call to call.
 struct Circumstances {
   int ranks = 1;
@@ -29,7 +35,7 @@ struct Circumstances {
   bool slots = true;                 ///< topo::Query::slots
   schedule::RankPairs missing{};     ///< ranks that are not joined
   std::vector<std::string> ports{};  ///< near the ranks' GPUs
-  bool packets = false;              ///< ranks leave each other packets on GPUs (kernels/packet.h)
+  OnGpus ways{};
 };
 /// `ports`: near the ranks' GPUs, by which verbs goes. Error: a GYRE_GRID that is none for so many ranks, or GYRE_CONSTANTS that can't be
 /// read or lack this kind of machine.

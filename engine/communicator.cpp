@@ -137,9 +137,9 @@ Result<Request> Communicator::begin(Operation next) {
   return start(std::move(next));
 }
 
-Status Communicator::only_on_gpus(bool reached, bool packets) {
+Status Communicator::only_on_gpus(bool reached, const OnGpus& ways) {
   const topo::Constants constants = GYRE_TRY(topo::constants_for_here(*constants_));
-  planner_.only_on_gpus(GYRE_TRY(topo::costs_here(constants, constants_->file, reached ? "gpu" : "gpu_pinned")), packets);
+  planner_.only_on_gpus(GYRE_TRY(topo::costs_here(constants, constants_->file, reached ? "gpu" : "gpu_pinned")), ways);
   return {};
 }
 

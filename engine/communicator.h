@@ -65,9 +65,9 @@ class Communicator {
   /// before anything else is called for. It goes by messages, of which the caller knows the connections and how many are under way.
   Result<Operation> prepare(const Call&, const void* input, void* output, TimeLimit = {});
   Result<Request> begin(Operation);
-  /// Called by all ranks alike, before any call. `reached`: ranks of a host reach each other's GPU memory; `packets`: they leave some there
-  /// (kernels/packet.h). Constants that lack GPUs take those compiled in.
-  Status only_on_gpus(bool reached, bool packets = false);
+  /// Called by all ranks alike, before any call. `reached`: ranks of a host reach each other's GPU memory. Constants that lack GPUs take
+  /// those compiled in.
+  Status only_on_gpus(bool reached, const OnGpus& ways = {});
   void only_by_messages() { planner_.only_by_messages(); }
   void only_by_messages(const Planner::Room& room) { planner_.only_by_messages(room); }
   void prefer_fitting(Planner::Fits fits, double worth) { planner_.prefer_fitting(std::move(fits), worth); }

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "engine/device_packet_run.h"
+#include "engine/mapped_run.h"
 #include "engine/remains.h"
 #include "transport/posted_fifo.h"
 
@@ -32,6 +33,8 @@ Result<std::unique_ptr<DeviceCommunicator>> DeviceCommunicator::create(std::uniq
 Status DeviceCommunicator::open() {
   memory_ = GYRE_TRY(DeviceMemory::open(*communicator_, gpu_));
   packets_ = DevicePackets(rank(), memory_.packets(), memory_.salt());
+  mapped_ = DeviceMapped(rank(), memory_.maps());
+  if (memory_.maps()) board_ = MappedBoard::of(memory_.salt(), size());
   queue_ = GYRE_TRY(DeviceQueue::open(gpu_, memory_.path()));
   // Now, and not when the program has taken the rest. Not all calls need it.
   if (const auto reserved = size() > 1 ? scratch(most_sums * memory_.slots().bytes) : nullptr; !reserved)
@@ -125,8 +128,13 @@ Result<std::unique_ptr<DeviceProgram>> DeviceCommunicator::program(const Operati
 
 // It begins before the stream has it, and moves meanwhile: that takes a while, and may wait until what was given before has ended.
 Status DeviceCommunicator::give(Operation operation, void* user, std::optional<HandOff> hand_off) {
-  if (hand_off && *hand_off != HandOff::packets) return give_steps(std::move(operation), user, hand_off);
-  if (!packets_.carry(*operation.planned->messages)) return give_steps(std::move(operation), user, {});
+  const Plan& plan = *operation.planned->messages;
+  const HandOff asked = hand_off.value_or(HandOff::packets);
+  if (auto pass = hand_off && asked != HandOff::mapped ? std::nullopt : mapped_.pass(plan))
+    return give_mapped(std::move(operation), *std::move(pass), user);
+  if (asked == HandOff::mapped) return give_steps(std::move(operation), user, {});
+  if (asked != HandOff::packets) return give_steps(std::move(operation), user, hand_off);
+  if (!packets_.carry(plan)) return give_steps(std::move(operation), user, {});
   kernels::PacketBuffers* const uncleared = packets_.first();
   if (uncleared == nullptr) return give_packets(std::move(operation), user);
   GYRE_TRY(queue_->clear(uncleared));
@@ -158,6 +166,23 @@ Status DeviceCommunicator::give_packets(Operation operation, void* user) {
   const bool announced = in_graphs();
   GYRE_TRY(begin(std::move(operation), announced));
   return queue_->give(plan.call(), args, tickets, user, announced);
+}
+
+Status DeviceCommunicator::give_mapped(Operation operation, BoundPass pass, void* user) {
+  const std::shared_ptr<const Planned> planned = operation.planned;
+  const Call& call = planned->messages->call();
+  const Tickets tickets = queue_->reserve(mapped_steps, HandOff::mapped);
+  const DeviceSteps steps = steps_of(call, pass, queue_->list(), tickets.first);
+  given_last_ = {HandOff::mapped, planned->messages->schedule().family, 1, mapped_traffic(call, pass)};
+  const Buffers& buffers = operation.buffers;
+  const MappedBuffers own{static_cast<const std::byte*>(buffers.input), static_cast<std::byte*>(buffers.output),
+                          scalar_of_part(call, buffers.scalar, size())};
+  operation.bound =
+      std::make_shared<MappedRun>(planned, MappedRun::Own{rank(), std::move(pass), own}, communicator_->connections().fifos.front(),
+                                  operation.call, *queue_, tickets, operation.limit, board_);
+  const bool announced = in_graphs();
+  GYRE_TRY(begin(std::move(operation), announced));
+  return queue_->give(call, steps, tickets, user, announced);
 }
 
 Status DeviceCommunicator::give_steps(Operation operation, void* user, std::optional<HandOff> hand_off) {
@@ -290,8 +315,17 @@ void DeviceCommunicator::abort(std::string_view why) {
   let_go();
 }
 
-// Only when nothing is moved any more the gate may be opened for all.
-void DeviceCommunicator::let_go() { queue_->let_go(failure_ && !finished_ ? kernels::ReplayDoor::let_go : kernels::ReplayDoor::ended); }
+// Only when nothing is moved any more the gate may be opened for all. By then no other rank's kernel may work on what the program takes
+// back: one that was let go ends within milliseconds, or never, where its GPU has failed.
+void DeviceCommunicator::let_go() {
+  constexpr std::chrono::seconds limit{1};
+  if (board_ != nullptr) {
+    board_->leave();
+    const auto until = std::chrono::steady_clock::now() + limit;
+    while (board_->busy(mapped_.rank()) && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+  }
+  queue_->let_go(failure_ && !finished_ ? kernels::ReplayDoor::let_go : kernels::ReplayDoor::ended);
+}
 
 // The thread that moves what is under way.
 void DeviceCommunicator::serve() {

@@ -16,9 +16,11 @@
 
 #include "engine/communicator.h"
 #include "engine/device_graphs.h"
+#include "engine/device_mapped.h"
 #include "engine/device_memory.h"
 #include "engine/device_packets.h"
 #include "engine/device_run.h"
+#include "engine/mapped_board.h"
 #include "kernels/gpu.h"
 
 namespace gyre::engine {
@@ -47,10 +49,10 @@ class DeviceCommunicator {
   /// stream is given next begins after it. Returns at once, unless streams are full, or most_ahead are under way. Buffers as
   /// Communicator::run()'s, of the GPU; they are the collective's until the stream has passed it. What goes wrong later is status()'s, and
   /// holds the stream, as does half of a collective, where the stream takes no more, which is an error of the call: what comes behind a
-  /// collective that has not finished must not take its result for one. `hand_off`: gates only where they fit, and packets only where they
-  /// can carry the call, on all ranks or none. A stream that is captured in a CUDA graph has the collective captured, which then runs
-  /// whenever that does: as a kernel that stays. While graphs hold collectives, these and all others are run in the order in which the GPU
-  /// begins them, which must be the ranks' order.
+  /// collective that has not finished must not take its result for one. `hand_off`: gates only where they fit, and packets, or
+  /// buffers that all map, only where they can carry the call, on all ranks or none. A stream that is captured in a CUDA graph has the
+  /// collective captured, which then runs whenever that does: as a kernel that stays. While graphs hold collectives, these and all others
+  /// are run in the order in which the GPU begins them, which must be the ranks' order.
   Status enqueue(const Call&, const void* input, void* output, void* user, std::optional<HandOff> hand_off = {});
   /// Error: why such a call could not be given.
   Status why_not(const Call&);
@@ -68,6 +70,8 @@ class DeviceCommunicator {
   bool by_host() const { return memory_.by_host(); }
   /// Calls of little may go by packets.
   bool has_packets() const { return !memory_.packets().empty(); }
+  /// Calls may be one kernel on each rank that works on all ranks' buffers.
+  bool maps() const { return memory_.maps(); }
   /// What went wrong since. Streams are held at collectives that had not finished by then, and at replays that begin later, until abort()
   /// or the end of this: who waits for such a stream first waits for ever.
   Status status();
@@ -96,6 +100,7 @@ class DeviceCommunicator {
   Status give_steps(Operation, void* user, std::optional<HandOff>);
   Status keep_close();
   Status give_packets(Operation, void* user);
+  Status give_mapped(Operation, BoundPass, void* user);
   Status begin(Operation, bool announced);
   Result<std::unique_ptr<DeviceProgram>> program(const Operation&);
   Status capture(const Call&, const void* input, void* output, void* user, uint64_t graph);
@@ -122,6 +127,8 @@ class DeviceCommunicator {
   std::mutex calls_;
   DeviceMemory memory_;
   DevicePackets packets_;
+  DeviceMapped mapped_;
+  std::shared_ptr<MappedBoard> board_;       // null: no calls are mapped
   std::vector<kernels::GpuMemory> scratch_;  // the last is used; what is under way may use those before
   size_t scratch_bytes_ = 0;
   Given given_last_;

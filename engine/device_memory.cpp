@@ -12,6 +12,7 @@
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "engine/device_mapped.h"
 #include "engine/device_probe.h"
 #include "engine/stream_operations.h"
 #include "schedule/sends.h"
@@ -183,9 +184,13 @@ Status DeviceMemory::reach(Communicator& communicator, kernels::Gpu& gpu) {
   const bool at_once = GYRE_TRY(all_have(communicator.bootstrap(), !in_turns_));
   const bool few = near_.size() > 1 && near_.size() <= kernels::most_packet_ranks;
   if (everywhere_ && at_once && few && communicator.connections().missing.empty()) take_packets();
-  GYRE_TRY(communicator.only_on_gpus(reached_all, !packets_.empty()));
-  if (GYRE_TRY(all_have(communicator.bootstrap(), gpu.streams_wait())))
-    communicator.prefer_fitting(fits_stream, everywhere_ ? worth_fitting_on_gpus : worth_fitting_by_host);
+  const bool all_wait = GYRE_TRY(all_have(communicator.bootstrap(), gpu.streams_wait()));
+  const bool reaches_buffers = GYRE_TRY(all_have(communicator.bootstrap(), in_process_ && on_one_gpu_));
+  const bool listed = near_.size() > 1 && near_.size() <= kernels::StepList::most;
+  maps_ = everywhere_ && all_wait && reaches_buffers && listed && communicator.connections().missing.empty();
+  GYRE_TRY(communicator.only_on_gpus(reached_all, {!packets_.empty(), maps_}));
+  const auto fits = [maps = maps_](const Plan& plan) { return (maps && mapped_form(plan) != nullptr) || fits_stream(plan); };
+  if (all_wait) communicator.prefer_fitting(fits, everywhere_ ? worth_fitting_on_gpus : worth_fitting_by_host);
   if (!longer) return {};
   slots_ = everywhere_ ? long_slots : carried_slots;
   carried_room_ = everywhere_ ? 0 : carried;
@@ -241,6 +246,7 @@ std::string DeviceMemory::open_others(kernels::Gpu& gpu, std::optional<DevicePro
       if (theirs) {
         regions_[peer] = theirs->address + packet_bytes;
         in_turns_ = in_turns_ || theirs->in_turns;
+        in_process_ = in_process_ && theirs->in_process;
         on_one_gpu_ = on_one_gpu_ && theirs->on_this_gpu;
       } else {
         log::warn("rank {}: GPU memory of rank {} is not reached, messages go by the host: {}", rank_, peer, theirs.error().what);

@@ -36,6 +36,8 @@ class DeviceMemory {
   Landing* landing(uint32_t connection) const { return carried_[connection].landing; }
   /// Where ranks leave packets, by rank, as this rank's GPU reaches it; empty: some rank can't, or kernels of ranks run in turns.
   const std::vector<kernels::PacketBuffers*>& packets() const { return packets_; }
+  /// All ranks are of this process, their kernels reach what is of their GPUs, and streams wait for flags.
+  bool maps() const { return maps_; }
   /// That all ranks have for this communicator, and for no other.
   uint64_t salt() const { return salt_; }
   /// Without sums, for messages of a plan of the communicator's; none of another plan is under way.
@@ -81,6 +83,8 @@ class DeviceMemory {
   bool everywhere_ = false;
   bool on_one_gpu_ = true;  ///< as far as regions are reached
   bool in_turns_ = false;   ///< as kernels::ReachedMemory
+  bool in_process_ = true;  ///< the same
+  bool maps_ = false;
   std::map<const schedule::Schedule*, Places> places_;
 };
 

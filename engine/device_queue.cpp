@@ -101,7 +101,7 @@ Status DeviceQueue::give(const Call& call, const DeviceSteps& steps, const Ticke
   return between(user, [&] {
     Status given = give_kernels(call, steps, tickets, announced);
     // The gate may be open for the half that the stream has, which then ends. For all tickets only who lets streams go opens it.
-    if (!given && tickets.hand_off == HandOff::gates) std::ignore = stream_->wait(&shared_->lane.gate, kernels::all_tickets);
+    if (!given && tickets.hand_off != HandOff::stays) std::ignore = stream_->wait(&shared_->lane.gate, kernels::all_tickets);
     return given;
   });
 }
@@ -130,6 +130,11 @@ Status DeviceQueue::give_kernels(const Call& call, const DeviceSteps& steps, con
   return wait_and_run(steps, tickets.first);
 }
 
+// Each block of one that has a list reads it from the host's memory: no more than run at a time.
+unsigned DeviceQueue::most_blocks_of(const DeviceKernel& kernel) const {
+  return kernel.args.list != nullptr ? std::min(step_blocks_, 2 * gpu_.resident_blocks()) : step_blocks_;
+}
+
 Status DeviceQueue::wait_and_run(const DeviceSteps& steps, uint64_t first) {
   uint32_t k = 0;
   for (const DeviceStep& step : steps.steps) {
@@ -138,7 +143,7 @@ Status DeviceQueue::wait_and_run(const DeviceSteps& steps, uint64_t first) {
     for (; k < step.kernels_end; ++k) {
       const DeviceKernel& kernel = steps.kernels[k];
       if (kernel.args.count == 0) continue;
-      GYRE_TRY(stream_->launch(kernel_of(kernel), kernel.args, kernels::step_blocks(bytes_moved(kernel), step_blocks_)));
+      GYRE_TRY(stream_->launch(kernel_of(kernel), kernel.args, kernels::step_blocks(bytes_moved(kernel), most_blocks_of(kernel))));
     }
     GYRE_TRY(stream_->raise(&shared_->ended, end));
   }
@@ -163,7 +168,7 @@ Status DeviceQueue::capture(const Call& call, const DeviceSteps& steps, const De
 }
 
 bool DeviceQueue::prepare(const Call& call, const Tickets& tickets, const DeviceKernel& kernel, uint64_t ticket) {
-  if (tickets.hand_off == HandOff::gates) return true;
+  if (tickets.hand_off != HandOff::stays) return true;
   if (ticket - ended(tickets) >= StayLane::ring) return false;
   lane(tickets).items[ticket % StayLane::ring] = item_of(call, kernel, ticket);
   return true;
@@ -173,20 +178,23 @@ void DeviceQueue::open(const Tickets& tickets, uint64_t ticket) { kernels::store
 
 void DeviceQueue::hold() {
   if (let_go_) return;
-  kernels::store_release(&shared_->lane.gate, 0);  // of no ticket: they begin at 1
+  kernels::store_release(&shared_->lane.gate, 0);    // of no ticket: they begin at 1
+  kernels::store_release(&shared_->list.ticket, 0);  // nor of it
   kernels::store_release(&replays_->lane().gate, 0);
   kernels::store_release(&shared_->packets.state, kernels::PacketDoor::held);
 }
 
 uint64_t DeviceQueue::ended(const Tickets& tickets) const {
-  const uint64_t ended = tickets.hand_off == HandOff::gates ? kernels::load_acquire(&shared_->ended) : lane(tickets).ended(blocks_);
+  const bool by_flag = tickets.hand_off == HandOff::gates || tickets.hand_off == HandOff::mapped;
+  const uint64_t ended = by_flag ? kernels::load_acquire(&shared_->ended) : lane(tickets).ended(blocks_);
   return std::clamp(ended, tickets.first, tickets.end);
 }
 
 bool DeviceQueue::begun(const Tickets& tickets) const { return kernels::load_acquire(&shared_->packets.begun) >= tickets.end; }
 
-// A kernel that stays does what it was told before, and then finds nothing more.
+// A kernel that stays does what it was told before, and then finds nothing more. One with a list finds it another's.
 void DeviceQueue::let_go(kernels::ReplayDoor::State state) {
+  kernels::store_release(&shared_->list.ticket, 0);
   open({}, kernels::all_tickets);
   kernels::store_release(&shared_->packets.state, kernels::PacketDoor::let_go);
   if (let_go_.exchange(true)) return;

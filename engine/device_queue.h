@@ -9,6 +9,7 @@
 #include "engine/device_replays.h"
 #include "engine/device_steps.h"
 #include "kernels/gpu.h"
+#include "kernels/mem.h"
 
 namespace gyre::engine {
 
@@ -18,6 +19,7 @@ enum class HandOff : uint8_t {
             ///< only
   stays,    ///< one kernel stays for all steps and polls
   packets,  ///< for nobody's: a call's only one finds what others have left for it (kernels/packet.h)
+  mapped,   ///< by gates, around a call's only one, which works on all ranks' buffers (device_mapped.h)
 };
 
 /// What of a collective's kernels is known by number.
@@ -46,6 +48,8 @@ class DeviceQueue {
   Status give(const Call&, const DeviceSteps&, const Tickets&, void* user, bool announced);
   /// The same of a call of packets: for its only kernel, which is told what this knows. It waits for no gate.
   Status give(const Call&, kernels::PacketArgs, const Tickets&, void* user, bool announced);
+  /// By which the kernel of a mapped call is told what it works on.
+  const kernels::StepList* list() const { return &shared_->list; }
   /// Makes a rank's own buffers of packets ready for the first call of them; before what is given next.
   Status clear(kernels::PacketBuffers* own);
   /// As kernels::Stream::capture_of().
@@ -59,6 +63,14 @@ class DeviceQueue {
   bool prepare(const Call&, const Tickets&, const DeviceKernel&, uint64_t ticket);
   /// Lets kernels with lower tickets go.
   void open(const Tickets&, uint64_t ticket);
+  /// Has the list written for the kernel of a mapped call, all but the ticket, before that is let go.
+  template <class Write>
+  void write_list(uint64_t ticket, const Write& write) {
+    write(shared_->list);
+    kernels::store_release(&shared_->list.ticket, ticket);
+  }
+  /// Where kernels that go by gates say how far they are, by tickets; also when this has ended.
+  std::shared_ptr<const uint64_t> ended_flag() const { return {memory_, &shared_->ended}; }
   /// Lets none go any more, also of those that open() would have and the stream has not come to. Nothing, once all have been let go.
   void hold();
   /// All kernels of the collective with lower tickets have ended.
@@ -81,6 +93,7 @@ class DeviceQueue {
   Status between(void* user, const Give& give);
   Status announce() { return stay(kernels::stay_kernel_of(DataType::uint8, ReduceOp::sum), {}, true); }
   Status give_kernels(const Call&, const DeviceSteps&, const Tickets&, bool announced);
+  unsigned most_blocks_of(const DeviceKernel&) const;
   Status wait_and_run(const DeviceSteps&, uint64_t first);
   Status stay(kernels::StayKernel, const Tickets&, bool announced);
   StayLane& lane(const Tickets& tickets) const { return tickets.replay ? replays_->lane() : shared_->lane; }
@@ -90,11 +103,12 @@ class DeviceQueue {
     alignas(128) uint64_t ended;  // by gates
     StayLane lane;
     kernels::PacketDoor packets;
+    alignas(128) kernels::StepList list;
   };
   kernels::Gpu& gpu_;
   unsigned blocks_;       // of a kernel that stays
   unsigned step_blocks_;  // of another, at most
-  kernels::GpuMemory memory_;
+  std::shared_ptr<std::byte[]> memory_;
   Shared* shared_ = nullptr;
   std::shared_ptr<DeviceReplays> replays_;
   std::unique_ptr<kernels::Stream> stream_;

@@ -44,7 +44,16 @@ std::vector<Rank> reached(const std::vector<Pass>& passes, Rank rank) {
   return {found.begin(), found.end()};
 }
 
-std::vector<BoundPass> bound(const schedule::Direct& direct, Rank rank, const Call& call) {
+const kernels::Arithmetic* combines_two(const std::vector<BoundPass>& passes, const Call& call) {
+  const kernels::Arithmetic& arithmetic = kernels::arithmetic(call.type, call.op);
+  const bool as_they_are = reduces(call.collective) && arithmetic.scale == nullptr && arithmetic.divide == nullptr;
+  const auto of_two = [](const BoundPass& pass) { return pass.from.size() == 2 && pass.to.size() <= 2; };
+  return as_they_are && std::all_of(passes.begin(), passes.end(), of_two) ? &arithmetic : nullptr;
+}
+
+}  // namespace
+
+std::vector<BoundPass> bound_passes(const schedule::Direct& direct, Rank rank, const Call& call) {
   const uint32_t chunks = direct.layout.chunks;
   const size_t element = size_of(call.type);
   const std::vector<size_t> bounds = chunk_bounds(call.count, chunks, std::max<size_t>(1, 64 / element));
@@ -62,15 +71,6 @@ std::vector<BoundPass> bound(const schedule::Direct& direct, Rank rank, const Ca
   }
   return all;
 }
-
-const kernels::Arithmetic* combines_two(const std::vector<BoundPass>& passes, const Call& call) {
-  const kernels::Arithmetic& arithmetic = kernels::arithmetic(call.type, call.op);
-  const bool as_they_are = reduces(call.collective) && arithmetic.scale == nullptr && arithmetic.divide == nullptr;
-  const auto of_two = [](const BoundPass& pass) { return pass.from.size() == 2 && pass.to.size() <= 2; };
-  return as_they_are && std::all_of(passes.begin(), passes.end(), of_two) ? &arithmetic : nullptr;
-}
-
-}  // namespace
 
 const DirectForm* DirectPlan::form(BufferKind kind, bool straight) const {
   if (mapped && kind == BufferKind::shared_heap) return &*mapped;
@@ -104,7 +104,7 @@ Result<DirectForm> DirectForms::form(const Call& call, Kind kind) {
     }
     proven = made;
   }
-  std::vector<BoundPass> passes = bound(*proven, rank_, call);
+  std::vector<BoundPass> passes = bound_passes(*proven, rank_, call);
   const kernels::Arithmetic* combines = combines_two(passes, call);
   return DirectForm{proven, std::move(passes), reached(proven->passes[static_cast<size_t>(rank_)], rank_), users(*proven, rank_), combines};
 }

@@ -27,6 +27,9 @@ struct BoundPass {
   size_t count = 0;  ///< elements, at least one
 };
 
+/// A rank's, of such a call; those without elements are none.
+std::vector<BoundPass> bound_passes(const schedule::Direct&, Rank, const Call&);
+
 /// One of the forms, for one rank.
 struct DirectForm {
   std::shared_ptr<const schedule::Direct> schedule;

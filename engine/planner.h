@@ -71,11 +71,11 @@ class Planner {
   void prefer(const Preference&);
   /// From now on nothing runs directly: the buffers are none that a host reaches.
   void only_by_messages() { direct_ = false, plans_.clear(); }
-  /// The same, on GPUs: `gpus` as on_gpus() takes it; `packets`: as Circumstances has it. Nothing has been planned yet.
-  void only_on_gpus(const topo::Costs& gpus, bool packets) {
+  /// The same, on GPUs: `gpus` as on_gpus() takes it; `ways`: as Circumstances has them. Nothing has been planned yet.
+  void only_on_gpus(const topo::Costs& gpus, const OnGpus& ways) {
     only_by_messages();
     circumstances_.costs = on_gpus(circumstances_.costs, gpus);
-    circumstances_.packets = packets;
+    circumstances_.ways = ways;
   }
   /// Memory for the messages that a rank sends, which each schedule divides among the connections that it has a rank send on.
   struct Room {

@@ -73,7 +73,7 @@ Result<ReachedMemory> Place::reach(std::string_view bytes) {
   const bool here = std::memcmp(&handle.uuid, &uuid, sizeof uuid) == 0;
   if (handle.process == own_process()) {
     if (handle.device != device) GYRE_TRY(enable_peer(device, handle.device));
-    return ReachedMemory{handle.address, here, false};
+    return ReachedMemory{handle.address, here, false, true};
   }
   if (handle.has_ipc == 0) return Error{Code::cuda, fmt::format("GPU {} of another process has no IPC", handle.device)};
   const std::lock_guard lock(mutex_);

@@ -28,7 +28,8 @@ struct ReachableMemory {
 struct ReachedMemory {
   std::byte* address = nullptr;
   bool on_this_gpu = false;
-  bool in_turns = false;  ///< kernels of its process and of this one run in turns, of milliseconds
+  bool in_turns = false;    ///< kernels of its process and of this one run in turns, of milliseconds
+  bool in_process = false;  ///< another rank of this process has
 };
 
 /// GPU memory that other devices on PCI may reach: by its address where the system has told their drivers of it, or as a file.

@@ -22,7 +22,7 @@ std::string refused(std::string_view family, std::string_view grid, uint32_t cha
 // Of what decides, and who else would take it.
 std::string note(const Candidate& candidate, bool rule) {
   if (candidate.measured) return "by its times, not its price";
-  if (candidate.by_packets) return "but in CUDA graphs";
+  if (candidate.by_packets || candidate.mapped) return "but in CUDA graphs";
   const std::string_view played = candidate.simulated ? "by its simulated time, not its price" : "";
   return fmt::format("{}{}{}", played, candidate.simulated && rule ? "; " : "", rule ? "the rule of thumb's" : "");
 }

@@ -134,8 +134,28 @@ Price price_of_packets(const Query& query) {
   return out;
 }
 
+bool goes_mapped(const Query& query, const Candidate& candidate) {
+  const Shape& shape = candidate.shape;
+  const bool can = query.mapped && query.overrides.empty() && !query.ordered && !candidate.measured;
+  return can && can_be_mapped(candidate.family, shape.collective) && shape.channels == 1 && shape.ranks > 1;
+}
+
+// Ranks meet twice, each as for a message; and of what a GPU reads and writes of others' memory as much comes to its own.
+Price price_of_mapped(const Query& query) {
+  const schedule::LinkClass& link = query.costs.link[inside];
+  const bool by_rank = query.collective == Collective::reduce_scatter || query.collective == Collective::all_gather;
+  const double others = query.ranks - 1;
+  Price out;
+  out.hops = 2;
+  out.latency = 2 * (link.alpha + link.overhead);
+  out.bytes[inside] = query.block_bytes * link.beta * (by_rank ? others : 2 * others / query.ranks);
+  out.seconds = out.busiest = out.latency + out.bytes[inside];
+  out.limit = "mapped";
+  return out;
+}
+
 Candidate candidate(const Query& query, const Family& family, const std::vector<int>& grid, uint32_t channels, Profiles& profiles) {
-  Candidate out{family.name, {query.collective, query.ranks, channels, query.root, grid, query.ordered}, {}, {}, {}, {}, false};
+  Candidate out{family.name, {query.collective, query.ranks, channels, query.root, grid, query.ordered}, {}, {}, {}, {}};
   out.refused = refusal(family, out.shape);
   if (lacks_nodes(family, out.shape)) {
     const bool on_one_node = query.placement.nodes(query.ranks) == 1;
@@ -159,6 +179,8 @@ Candidate candidate(const Query& query, const Family& family, const std::vector<
     out.measured = measured(query, out, *profile);
     out.by_packets = goes_by_packets(query, out);
     if (out.by_packets) out.price = price_of_packets(query);
+    out.mapped = goes_mapped(query, out);
+    if (out.mapped) out.price = price_of_mapped(query);
   }
   return out;
 }
@@ -213,7 +235,7 @@ double least_alike(double bytes) {
 
 // The price by as much as the simulated time is more, or less, than it at the least size of its kind.
 std::optional<double> simulated(const Query& query, const Candidate& candidate, Profiles& profiles) {
-  if (candidate.by_packets) return candidate.price.seconds;  // of which nothing is simulated
+  if (candidate.by_packets || candidate.mapped) return candidate.price.seconds;  // of which nothing is simulated
   const double bytes = least_alike(sent_bytes(query, *family_named(candidate.family), candidate.shape, profiles));
   const Result<Profile>& profile = profiles.of(candidate.family, candidate.shape, query.placement);
   const auto seconds = profiles.simulated(query, candidate.family, candidate.shape, bytes);
@@ -258,6 +280,11 @@ std::vector<double> played_on(const Query& query, double block_bytes) {
 }
 
 }  // namespace
+
+bool can_be_mapped(std::string_view family, Collective collective) {
+  const bool by_blocks = collective == Collective::reduce_scatter || collective == Collective::all_gather;
+  return family == (by_blocks ? "one_shot" : "two_shot");
+}
 
 double weighed(const Query& query, const Price& price) {
   double seconds = price.seconds;

@@ -33,6 +33,7 @@ struct Query {
   double partial_widths = 1;            ///< bytes of a partial sum's element in those of an input's
   bool plays = true;                    ///< candidates near the lightest are played
   bool packets = false;                 ///< ranks can leave packets of such a block for each other's GPUs
+  bool mapped = false;                  ///< their kernels can reach each other's buffers
 };
 
 struct Candidate {
@@ -42,7 +43,9 @@ struct Candidate {
   std::optional<double> measured;   ///< seconds
   std::optional<double> simulated;  ///< seconds of one call, where its price is near the lightest
   std::string refused;              ///< why it can't run; empty: it can
-  bool by_packets = false;          ///< what is priced; in a CUDA graph it goes by messages
+  // What is priced; in a CUDA graph it goes by messages.
+  bool by_packets = false;
+  bool mapped = false;  ///< by one kernel on each rank, on all ranks' buffers
 };
 /// Seconds that it takes: as measured, or simulated, where it was, and else its price.
 inline double predicted(const Candidate& candidate) {
@@ -83,6 +86,9 @@ class Profiles {
   std::map<Key, Order> orders_;
   std::map<std::pair<Key, std::vector<double>>, std::optional<double>> simulated_;  // and by size and costs
 };
+
+/// A kernel on each rank that works on all ranks' buffers can stand for its schedules of one channel (schedule/direct.h).
+bool can_be_mapped(std::string_view family, Collective);
 
 Choice choose(const Query&, Profiles&);
 /// A table of all candidates: predicted times, of what their prices are made, and weights, or why one is refused; before them the direct

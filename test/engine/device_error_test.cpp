@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <atomic>
-#include <condition_variable>
 #include <future>
-#include <mutex>
 #include <span>
 #include <tuple>
 
@@ -26,28 +24,6 @@ namespace {
 const std::vector<std::string> settings_of_errors{"GYRE_TRANSPORT=loopback", "GYRE_SLOT_BYTES=4K"};
 
 Call sum_of(size_t count) { return {Collective::all_reduce, count, DataType::float32, ReduceOp::sum, 0}; }
-
-/// One of the ranks' threads gives them all what they are to do, while the others wait for it.
-std::string given_by_one_thread(int ranks, const std::vector<std::string>& configured,
-                                const std::function<std::string(const std::vector<DeviceRank*>&)>& give) {
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::vector<DeviceRank*> all(static_cast<size_t>(std::min(ranks, test::TestDevice::most_ranks())));
-  size_t ready = 0;
-  bool over = false;
-  std::string wrong;
-  return run_device_ranks(ranks, configured, [&](DeviceRank& on) -> std::string {
-    std::unique_lock lock(mutex);
-    all.at(static_cast<size_t>(on.rank())) = &on;
-    if (++ready == all.size()) {
-      wrong = give(all);
-      over = true;
-      changed.notify_all();
-    }
-    changed.wait(lock, [&] { return over; });
-    return wrong;
-  });
-}
 
 }  // namespace
 
@@ -229,47 +205,54 @@ TEST_CASE("a wait for this rank's own stream is no wait for others, however long
 }
 
 TEST_CASE("one thread gives all ranks their collectives, before any of them can move", "[device]") {
-  CHECK(given_by_one_thread(4, settings_of_errors, [](const std::vector<DeviceRank*>& all) -> std::string {
-          for (const size_t count : {size_t{1000}, size_t{300'000}}) {
-            std::vector<test::DeviceArray<float>> data;
-            for (DeviceRank* on : all) data.emplace_back(*on, std::vector<float>(count, 1));
-            for (size_t r = 0; r < all.size(); ++r) {
-              for (int i = 0; i < 3; ++i) {
-                const Status status = all[r]->device.enqueue(sum_of(count), data[r].data(), data[r].data(), all[r]->stream.handle());
-                if (!status) return status.error().what;
+  for (const char* algorithm : {"auto", "ring"}) {
+    auto settings = settings_of_errors;
+    settings.push_back(std::string("GYRE_ALGORITHM=") + algorithm);
+    CHECK(test::given_by_one_thread(4, settings, [](const std::vector<DeviceRank*>& all) -> std::string {
+            for (const size_t count : {size_t{1000}, size_t{300'000}}) {
+              std::vector<test::DeviceArray<float>> data;
+              for (DeviceRank* on : all) data.emplace_back(*on, std::vector<float>(count, 1));
+              for (size_t r = 0; r < all.size(); ++r) {
+                for (int i = 0; i < 3; ++i) {
+                  const Status status = all[r]->device.enqueue(sum_of(count), data[r].data(), data[r].data(), all[r]->stream.handle());
+                  if (!status) return status.error().what;
+                }
               }
+              if (!std::all_of(data.begin(), data.end(), [](auto& sum) { return sum.all(64); })) return "a wrong sum";
             }
-            if (!std::all_of(data.begin(), data.end(), [](auto& sum) { return sum.all(64); })) return "a wrong sum";
-          }
-          return {};
-        }) == "");
+            return {};
+          }) == "");
+  }
 }
 
 // Of which only the first and the last elements are looked at. For a GPU with room for it.
 TEST_CASE("one thread gives 4 ranks an all-reduce of 4 GiB each, before any of them can move", "[.4GiB]") {
   constexpr size_t count = size_t{1} << 30, looked_at = 1000;
-  CHECK(given_by_one_thread(4, {"GYRE_TRANSPORT=loopback"}, [](const std::vector<DeviceRank*>& all) -> std::string {
-          const std::vector<float> ones(looked_at, 1), sums(looked_at, 4);
-          std::vector<kernels::GpuMemory> memory;
-          for (DeviceRank* on : all) {
-            auto taken = on->gpu.gpu().allocate(count * sizeof(float));
-            if (!taken) return taken.error().what;
-            auto* const data = reinterpret_cast<float*>(memory.emplace_back(*std::move(taken)).get());
-            for (float* at : {data, data + count - looked_at}) on->stream.copy(at, ones.data(), looked_at * sizeof(float));
-          }
-          for (size_t r = 0; r < all.size(); ++r) {
-            const Status status = all[r]->device.enqueue(sum_of(count), memory[r].get(), memory[r].get(), all[r]->stream.handle());
-            if (!status) return status.error().what;
-          }
-          std::vector<float> seen(looked_at);
-          for (size_t r = 0; r < all.size(); ++r) {
-            if (!all[r]->stream.done()) return "a stream does not end";
-            auto* const data = reinterpret_cast<float*>(memory[r].get());
-            for (float* at : {data, data + count - looked_at}) {
-              all[r]->stream.copy(seen.data(), at, looked_at * sizeof(float));
-              if (!all[r]->stream.done() || seen != sums) return "a wrong sum";
-            }
-          }
-          return {};
-        }) == "");
+  for (const std::string algorithm : {"auto", "ring"}) {
+    CHECK(test::given_by_one_thread(
+              4, {"GYRE_TRANSPORT=loopback", "GYRE_ALGORITHM=" + algorithm}, [](const std::vector<DeviceRank*>& all) -> std::string {
+                const std::vector<float> ones(looked_at, 1), sums(looked_at, 4);
+                std::vector<kernels::GpuMemory> memory;
+                for (DeviceRank* on : all) {
+                  auto taken = on->gpu.gpu().allocate(count * sizeof(float));
+                  if (!taken) return taken.error().what;
+                  auto* const data = reinterpret_cast<float*>(memory.emplace_back(*std::move(taken)).get());
+                  for (float* at : {data, data + count - looked_at}) on->stream.copy(at, ones.data(), looked_at * sizeof(float));
+                }
+                for (size_t r = 0; r < all.size(); ++r) {
+                  const Status status = all[r]->device.enqueue(sum_of(count), memory[r].get(), memory[r].get(), all[r]->stream.handle());
+                  if (!status) return status.error().what;
+                }
+                std::vector<float> seen(looked_at);
+                for (size_t r = 0; r < all.size(); ++r) {
+                  if (!all[r]->stream.done()) return "a stream does not end";
+                  auto* const data = reinterpret_cast<float*>(memory[r].get());
+                  for (float* at : {data, data + count - looked_at}) {
+                    all[r]->stream.copy(seen.data(), at, looked_at * sizeof(float));
+                    if (!all[r]->stream.done() || seen != sums) return "a wrong sum";
+                  }
+                }
+                return {};
+              }) == "");
+  }
 }

@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "engine/device_mapped.h"
 #include "engine/device_probe.h"
 #include "test/catch.h"
 #include "test/engine/device_ranks.h"
@@ -27,14 +28,26 @@ Result<DeviceSteps> steps_of(Communicator& host, DeviceMemory& memory, const Cal
   return device_steps(plan, host.rank(), turns, {nowhere, nowhere, 0}, nowhere, memory.staging(plan));
 }
 
-/// What a stream is given for a call, without running it, where ranks reach the memory of each other's GPUs, or no other rank's; empty: it
-/// waits for flags between kernels, which move so many bytes, if that is known.
+/// A GPU whose other ranks are of other processes.
+class ApartGpu final : public test::GpuOver {
+ public:
+  using GpuOver::GpuOver;
+  Result<kernels::ReachedMemory> reach(std::string_view handle) override {
+    auto theirs = GYRE_TRY(GpuOver::reach(handle));
+    theirs.in_process = false;
+    return theirs;
+  }
+};
+
+/// What a stream is given for a call, without running it, where ranks are processes that reach the memory of each other's GPUs, or no other
+/// rank's; empty: it waits for flags between kernels, which move so many bytes, if that is known.
 std::string by_gates(Communicator& host, const Call& call, std::optional<size_t> moved = {}, bool reached = true) {
   const auto gpu = test::TestDevice::open();
+  ApartGpu apart(gpu->gpu());
   test::UnreachableGpu unreachable(gpu->gpu());
-  auto memory = DeviceMemory::open(host, reached ? gpu->gpu() : unreachable);
+  auto memory = DeviceMemory::open(host, reached ? static_cast<kernels::Gpu&>(apart) : unreachable);
   if (!memory) return memory.error().what;
-  if (memory->everywhere() != reached) return "messages do not go where they should";
+  if (memory->everywhere() != reached || memory->maps()) return "messages do not go where they should";
   const auto queue = DeviceQueue::open(gpu->gpu(), memory->path());
   if (!queue) return queue.error().what;
   const auto made = steps_of(host, *memory, call);
@@ -175,6 +188,26 @@ TEST_CASE("what is chosen for large calls in the memory of GPUs is given to a st
         const Call call{collective, bytes / sizeof(float) / parts, DataType::float32, ReduceOp::sum, 0};
         CHECK(test::first_wrong(
                   test::run_ranks(ranks, test::all_configured({}), [&](Communicator& host) { return by_gates(host, call); })) == "");
+      }
+    }
+  }
+}
+
+TEST_CASE("what is chosen for large calls between ranks of a process is mapped", "[device][mapped]") {
+  for (const int ranks : {2, 3, 4, 8}) {
+    for (const size_t bytes : {GiB, 2 * GiB}) {
+      for (const Collective collective : {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter}) {
+        INFO(ranks << " ranks, " << bytes << " bytes, " << name(collective));
+        const size_t parts = collective == Collective::all_reduce ? 1 : static_cast<size_t>(ranks);
+        const Call call{collective, bytes / sizeof(float) / parts, DataType::float32, ReduceOp::sum, 0};
+        CHECK(test::first_wrong(test::run_ranks(ranks, test::all_configured({}), [&](Communicator& host) -> std::string {
+                const auto gpu = test::TestDevice::open();
+                const auto memory = DeviceMemory::open(host, gpu->gpu());
+                if (!memory || !memory->maps()) return "not mapped";
+                const auto plan = host.plan(call);
+                if (!plan) return plan.error().what;
+                return mapped_form(**plan) != nullptr ? "" : (*plan)->text();
+              })) == "");
       }
     }
   }

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <condition_variable>
 #include <memory>
+#include <mutex>
 #include <random>
 #include <string>
 #include <tuple>
@@ -97,7 +99,8 @@ inline std::string on_device(engine::Communicator& first, const DeviceBody& body
   auto device = engine::DeviceCommunicator::create(*std::move(second), watched);
   if (!device) return "create on the device: " + device.error().what;
   if ((*device)->all_on_gpus() != (reach == Reach::all || host.size() == 1)) return "messages do not go where they should";
-  if (const Status as_other = host.only_on_gpus(reach == Reach::all, (*device)->has_packets()); !as_other) return as_other.error().what;
+  if (const Status as_other = host.only_on_gpus(reach == Reach::all, {(*device)->has_packets(), (*device)->maps()}); !as_other)
+    return as_other.error().what;
   DeviceRank rank{host, **device, *gpu, *stream};
   const std::string word = body(rank);
   std::ignore = (*device)->finish();  // others may still need what this rank's GPU has done
@@ -115,6 +118,28 @@ inline std::string run_device_ranks(int wanted, const std::vector<std::string>& 
   std::string all;
   for (const std::string& word : words) all += word.empty() ? "" : word + "\n";
   return all;
+}
+
+/// One of the ranks' threads gives them all what they are to do, while the others wait for it.
+inline std::string given_by_one_thread(int ranks, const std::vector<std::string>& configured,
+                                       const std::function<std::string(const std::vector<DeviceRank*>&)>& give) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<DeviceRank*> all(static_cast<size_t>(std::min(ranks, TestDevice::most_ranks())));
+  size_t ready = 0;
+  bool over = false;
+  std::string wrong;
+  return run_device_ranks(ranks, configured, [&](DeviceRank& on) -> std::string {
+    std::unique_lock lock(mutex);
+    all.at(static_cast<size_t>(on.rank())) = &on;
+    if (++ready == all.size()) {
+      wrong = give(all);
+      over = true;
+      changed.notify_all();
+    }
+    changed.wait(lock, [&] { return over; });
+    return wrong;
+  });
 }
 
 /// Elements in the memory of a rank's GPU.
@@ -201,7 +226,7 @@ inline std::string same_bits(DeviceRank& on, const engine::Call& call, engine::H
   const Bytes found = there.get();
   if (status) status = on.device.status();
   const std::string wrong = status ? difference(call.type, found, here.bytes) : status.error().what;
-  constexpr std::array words{"by gates", "by a kernel that stays", "by packets"};
+  constexpr std::array words{"by gates", "by a kernel that stays", "by packets", "mapped"};
   const char* const how = words.at(static_cast<size_t>(hand_off));
   return wrong.empty() ? "" : engine::in_words(call, how) + (in_place ? " in place: " : ": ") + wrong;
 }

@@ -17,7 +17,7 @@
 namespace gyre::test {
 
 inline std::string word(engine::HandOff hand_off) {
-  constexpr std::array words{"gates", "stays", "packets"};
+  constexpr std::array words{"gates", "stays", "packets", "mapped"};
   return words.at(static_cast<size_t>(hand_off));
 }
 

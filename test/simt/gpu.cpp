@@ -249,7 +249,7 @@ Result<kernels::ReachableMemory> HostGpu::allocate_reachable(size_t bytes) {
 Result<kernels::ReachedMemory> HostGpu::reach(std::string_view handle) {
   Handle theirs;
   std::memcpy(&theirs, handle.data(), sizeof theirs);
-  return kernels::ReachedMemory{GYRE_TRY(reachable_store().reach(theirs)), true, false};
+  return kernels::ReachedMemory{GYRE_TRY(reachable_store().reach(theirs)), true, false, theirs.process == getpid()};
 }
 
 Result<kernels::ExposedMemory> HostGpu::allocate_exposed(size_t bytes) { return kernels::ExposedMemory{GYRE_TRY(allocate(bytes)), {}}; }

@@ -257,6 +257,27 @@ TEST_CASE("one_shot has the price of packets where ranks can leave some, and is 
   CHECK(find(choose(query, profiles), "one_shot")->price.seconds == by_steps);
 }
 
+TEST_CASE("two_shot has the price of kernels on all ranks' buffers where these are reached, and large sizes are chosen by it") {
+  Profiles profiles;
+  for (const double bytes : {double{1 << 20}, double{1 << 30}}) {
+    Query query = on("gpu", 4, 0, bytes);
+    const double by_steps = find(choose(query, profiles), "two_shot")->price.seconds;
+    query.mapped = true;
+    const Choice choice = choose(query, profiles);
+    REQUIRE(choice.best() != nullptr);
+    CHECK(choice.best()->family == "two_shot");
+    CHECK(choice.best()->mapped);
+    const auto& link = query.costs.link[inside];
+    CHECK(choice.best()->price.seconds == Approx(2 * (link.alpha + link.overhead) + 1.5 * bytes * link.beta));
+    CHECK(predicted(*choice.best()) == choice.best()->price.seconds);
+    CHECK(choice.best()->price.seconds < by_steps);
+    CHECK(explain(query, choice).find("mapped; but in CUDA graphs\n") != std::string::npos);
+    for (const Candidate& c : choice.candidates) CHECK(c.mapped == (c.family == "two_shot" && c.shape.channels == 1 && c.refused.empty()));
+    query.ordered = true;
+    CHECK_FALSE(find(choose(query, profiles), "two_shot")->mapped);
+  }
+}
+
 TEST_CASE("double binary trees have the published lead over the flat ring in latency") {
   // 24,576 ranks on 4,096 nodes of 6: measured, up to 180 times; a model with today's constants gives 150 to 400.
   Profiles profiles;

@@ -33,11 +33,12 @@ Settled::Settled(int ranks) : calls_(most_calls) {
   }
 }
 
-const Settled::Call* Settled::find(uint64_t plan, Rank rank, const RankMemory& own) const {
+const Settled::Call* Settled::find(uint64_t plan, Rank rank, const RankMemory& own) {
+  changes_ = heap_changes();
   const Call& call = calls_[plan % most_calls];
   const Shown& shown = call.shown[static_cast<size_t>(rank)];
   const bool same = call.plan == plan && shown.input == reinterpret_cast<uintptr_t>(own.input) &&
-                    shown.output == reinterpret_cast<uintptr_t>(own.output) && call.changes == heap_changes();
+                    shown.output == reinterpret_cast<uintptr_t>(own.output) && call.changes == changes_;
   return same ? &call : nullptr;
 }
 
@@ -45,7 +46,7 @@ void Settled::keep(uint64_t plan, const std::vector<Shown>& shown, const std::ve
   Call& call = calls_[plan % most_calls];
   const bool news = std::any_of(shown.begin(), shown.end(), [](const Shown& by) { return by.has_news != 0; });
   call.plan = news ? 0 : plan;
-  call.changes = heap_changes();
+  call.changes = changes_;
   call.shown = shown;
   call.memory = memory;
 }

@@ -25,20 +25,21 @@ class Settled {
  public:
   struct Call {
     uint64_t plan = 0;               ///< its hash; 0: none
-    uint64_t changes = 0;            ///< of this process's heap until then
+    uint64_t changes = 0;            ///< of this process's heap, when the call was bound
     std::vector<Shown> shown;        ///< by rank
     std::vector<RankMemory> memory;  ///< by rank
   };
 
   explicit Settled(int ranks);
   /// The latest call of the plan, if the heap is as it was and `rank` had these buffers; null: there is none.
-  const Call* find(uint64_t plan, Rank rank, const RankMemory& own) const;
-  /// Where none shows news, which it will not show again.
+  const Call* find(uint64_t plan, Rank rank, const RankMemory& own);
+  /// Where none shows news, which it will not show again. After find(): what the heap has released since, peers have yet to hear of.
   void keep(uint64_t plan, const std::vector<Shown>&, const std::vector<RankMemory>&);
   /// Memory that peers have shown may be gone.
   void forget();
 
  private:
+  uint64_t changes_ = 0;     // of the heap, when find() looked
   std::vector<Call> calls_;  // by the last bits of the plan's hash
 };
 

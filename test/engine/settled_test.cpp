@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <barrier>
 #include <memory>
 #include <random>
 #include <vector>
@@ -9,12 +10,15 @@
 #include "engine/communicator.h"
 #include "test/catch.h"
 #include "test/engine/heap_allocator.h"
+#include "test/mappings.h"
 #include "test/ranks.h"
 #include "test/slow_builds.h"
+#include "test/text.h"
 
 using namespace gyre;
 using namespace gyre::engine;
 using gyre::test::all_configured;
+using gyre::test::error_of;
 using gyre::test::first_wrong;
 using gyre::test::run_ranks;
 
@@ -62,6 +66,10 @@ std::string sums_right(Communicator& communicator, int calls, bool in_place) {
   return {};
 }
 
+std::string sum(Communicator& communicator, test::HeapVector<float>& data) {
+  return error_of(communicator.all_reduce(data.data(), data.data(), data.size(), DataType::float32, ReduceOp::sum));
+}
+
 }  // namespace
 
 TEST_CASE("equal calls are right whichever ranks have their buffers where they had them, or elsewhere, or where others were") {
@@ -71,4 +79,25 @@ TEST_CASE("equal calls are right whichever ranks have their buffers where they h
     CHECK(first_wrong(run_ranks(ranks, all_configured({"GYRE_TRANSPORT=shm"}),
                                 [&](Communicator& c) { return sums_right(c, calls, in_place); })) == "");
   }
+}
+
+TEST_CASE("a peer lets go of memory that is released while a call that later ones repeat is in flight") {
+  constexpr size_t bytes = 37 * 4096;
+  constexpr size_t mapped = transport::SharedMemory::footprint(bytes);
+  std::barrier released(2);
+  const auto body = [&](Communicator& c) -> std::string {
+    test::HeapVector<float> data(summed);
+    auto other = std::make_unique<test::HeapVector<float>>(bytes / sizeof(float));
+    std::string wrong = sum(c, *other);
+    if (c.rank() == 1) other.reset();
+    wrong += sum(c, data);  // with news
+    if (c.rank() == 0 && test::mappings_of(mapped) != 2) wrong += "not mapped";
+    if (c.rank() == 1) released.arrive_and_wait();
+    const auto begun = c.start({Collective::all_reduce, summed, DataType::float32, ReduceOp::sum}, data.data(), data.data());
+    other.reset();
+    if (c.rank() == 0) released.arrive_and_wait();
+    wrong += error_of(begun ? c.wait(*begun) : Status(begun.error())) + sum(c, data) + sum(c, data);
+    return test::mappings_of(mapped) == 0 ? wrong : wrong + "still mapped";
+  };
+  CHECK(first_wrong(run_ranks(2, all_configured({"GYRE_TRANSPORT=shm"}), body)) == "");
 }

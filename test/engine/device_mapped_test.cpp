@@ -219,6 +219,16 @@ TEST_CASE("mapped calls come in any order and as late as they like, by several s
     CHECK(run_device_ranks(ranks, mapped_settings, [](DeviceRank& on) { return mapped_at_odd_times(on, 60); }) == "");
 }
 
+TEST_CASE("ranks meet for mapped calls over whatever joins them", "[device][mapped]") {
+  // That two mappings of one process are the same memory, as those of shm are, no sanitizer sees.
+  for (const std::string& transport : test::sanitized ? std::vector<std::string>{"tcp"} : std::vector<std::string>{"tcp", "shm"}) {
+    INFO(transport);
+    auto settings = mapped_settings;
+    settings.front() = "GYRE_TRANSPORT=" + transport;
+    CHECK(run_device_ranks(3, settings, [](DeviceRank& on) { return mapped_at_odd_times(on, 20); }) == "");
+  }
+}
+
 TEST_CASE("mapped calls, steps and replays of graphs follow each other, with the same bits", "[device][mapped][graph]") {
   CHECK(run_device_ranks(2, mapped_settings, [](DeviceRank& on) -> std::string {
           test::DeviceArray<int64_t> data(on, std::vector<int64_t>(3000, 1));

@@ -34,7 +34,7 @@ Status DeviceCommunicator::open() {
   memory_ = GYRE_TRY(DeviceMemory::open(*communicator_, gpu_));
   packets_ = DevicePackets(rank(), memory_.packets(), memory_.salt());
   mapped_ = DeviceMapped(rank(), memory_.maps());
-  if (memory_.maps()) board_ = MappedBoard::of(memory_.salt(), size());
+  board_ = memory_.board();
   queue_ = GYRE_TRY(DeviceQueue::open(gpu_, memory_.path()));
   // Now, and not when the program has taken the rest. Not all calls need it.
   if (const auto reserved = size() > 1 ? scratch(most_sums * memory_.slots().bytes) : nullptr; !reserved)
@@ -52,6 +52,7 @@ DeviceCommunicator::~DeviceCommunicator() {
     given_.notify_all();
     thread_.join();
   }
+  if (board_ != nullptr) board_->leave();
   communicator_.reset();  // with what is under way
   if (queue_ != nullptr) leave_remains();
 }
@@ -308,7 +309,9 @@ Error DeviceCommunicator::fail(const Error& error) {
 }
 
 // By the caller, whom a call that waits for room in a held stream does not keep from it.
+// The board first: no rank that hears of it while it still moves lets a kernel go that this one would wait for.
 void DeviceCommunicator::abort(std::string_view why) {
+  if (board_ != nullptr) board_->leave();
   communicator_->abort(why);
   const auto lock = turn();
   if (const Status lives = communicator_->lives(); !lives) std::ignore = fail(lives.error());
@@ -316,11 +319,11 @@ void DeviceCommunicator::abort(std::string_view why) {
 }
 
 // Only when nothing is moved any more the gate may be opened for all. By then no other rank's kernel may work on what the program takes
-// back: one that was let go ends within milliseconds, or never, where its GPU has failed.
+// back: one that was let go ends within milliseconds, or later, where its GPU is busy with other work, and does nothing then, since its
+// rank has taken the list back when it heard of the end.
 void DeviceCommunicator::let_go() {
   constexpr std::chrono::seconds limit{1};
   if (board_ != nullptr) {
-    board_->leave();
     const auto until = std::chrono::steady_clock::now() + limit;
     while (board_->busy(mapped_.rank()) && std::chrono::steady_clock::now() < until) std::this_thread::yield();
   }

@@ -87,7 +87,7 @@ class DeviceCommunicator {
   /// Graphs hold collectives, and may run them at any time, or calls wait for the order of what they begin. Waits for nobody.
   bool in_graphs() const { return in_graphs_.load(std::memory_order_acquire); }
   /// As Communicator::abort(), also after an error. Streams go on, replays do nothing, and what collectives that had not finished gave is
-  /// not to be used.
+  /// not to be used. Waits for other ranks' kernels that work on this rank's buffers, at most a second.
   void abort(std::string_view why);
 
  private:

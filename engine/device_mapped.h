@@ -20,7 +20,7 @@ class DeviceMapped {
  public:
   /// No calls are.
   DeviceMapped() = default;
-  /// `reached`: all ranks are of this process, their kernels reach all that is of their GPUs, and streams wait for flags.
+  /// `reached`: all ranks are of this process and on one GPU, and streams wait for flags.
   DeviceMapped(Rank rank, bool reached) : rank_(rank), reached_(reached) {}
 
   Rank rank() const { return rank_; }

@@ -185,11 +185,12 @@ Status DeviceMemory::reach(Communicator& communicator, kernels::Gpu& gpu) {
   const bool few = near_.size() > 1 && near_.size() <= kernels::most_packet_ranks;
   if (everywhere_ && at_once && few && communicator.connections().missing.empty()) take_packets();
   const bool all_wait = GYRE_TRY(all_have(communicator.bootstrap(), gpu.streams_wait()));
-  const bool reaches_buffers = GYRE_TRY(all_have(communicator.bootstrap(), in_process_ && on_one_gpu_));
+  if (in_process_ && on_one_gpu_) board_ = MappedBoard::of(salt_, communicator.size());  // before they meet: one may leave soon after
+  const bool reaches_buffers = GYRE_TRY(all_have(communicator.bootstrap(), board_ != nullptr));
   const bool listed = near_.size() > 1 && near_.size() <= kernels::StepList::most;
-  maps_ = everywhere_ && all_wait && reaches_buffers && listed && communicator.connections().missing.empty();
-  GYRE_TRY(communicator.only_on_gpus(reached_all, {!packets_.empty(), maps_}));
-  const auto fits = [maps = maps_](const Plan& plan) { return (maps && mapped_form(plan) != nullptr) || fits_stream(plan); };
+  if (!everywhere_ || !all_wait || !reaches_buffers || !listed || !communicator.connections().missing.empty()) board_.reset();
+  GYRE_TRY(communicator.only_on_gpus(reached_all, {!packets_.empty(), maps()}));
+  const auto fits = [maps = maps()](const Plan& plan) { return (maps && mapped_form(plan) != nullptr) || fits_stream(plan); };
   if (all_wait) communicator.prefer_fitting(fits, everywhere_ ? worth_fitting_on_gpus : worth_fitting_by_host);
   if (!longer) return {};
   slots_ = everywhere_ ? long_slots : carried_slots;

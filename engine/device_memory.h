@@ -4,6 +4,7 @@
 // not know: streams, what is under way.
 #pragma once
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "engine/communicator.h"
 #include "engine/device_probe.h"
 #include "engine/device_steps.h"
+#include "engine/mapped_board.h"
 #include "kernels/gpu.h"
 
 namespace gyre::engine {
@@ -36,8 +38,9 @@ class DeviceMemory {
   Landing* landing(uint32_t connection) const { return carried_[connection].landing; }
   /// Where ranks leave packets, by rank, as this rank's GPU reaches it; empty: some rank can't, or kernels of ranks run in turns.
   const std::vector<kernels::PacketBuffers*>& packets() const { return packets_; }
-  /// All ranks are of this process, their kernels reach what is of their GPUs, and streams wait for flags.
-  bool maps() const { return maps_; }
+  /// Where all ranks are of this process and on one GPU, and streams wait for flags: theirs; null: they are not.
+  const std::shared_ptr<MappedBoard>& board() const { return board_; }
+  bool maps() const { return board_ != nullptr; }
   /// That all ranks have for this communicator, and for no other.
   uint64_t salt() const { return salt_; }
   /// Without sums, for messages of a plan of the communicator's; none of another plan is under way.
@@ -84,7 +87,7 @@ class DeviceMemory {
   bool on_one_gpu_ = true;  ///< as far as regions are reached
   bool in_turns_ = false;   ///< as kernels::ReachedMemory
   bool in_process_ = true;  ///< the same
-  bool maps_ = false;
+  std::shared_ptr<MappedBoard> board_;
   std::map<const schedule::Schedule*, Places> places_;
 };
 

@@ -77,7 +77,8 @@ bool MappedRun::all_have(Word word) const {
 // The kernel before this one has ended, so that nobody reads the list.
 bool MappedRun::begin_kernel() {
   const uint64_t ticket = tickets_.first + kernel_runs;
-  if (!board_->begin(own_.rank, queue_.ended_flag(), ticket + 1)) return false;  // of which this rank will hear
+  refused_ = refused_ || !board_->begin(own_.rank, queue_.ended_flag(), ticket + 1);
+  if (refused_) return false;
   const auto buffers = std::span(heard_).first(links_.size());
   queue_.write_list(ticket, [&](kernels::StepList& list) { write_list(list, own_.pass, own_.rank, buffers); });
   return true;
@@ -114,6 +115,7 @@ std::vector<Rank> MappedRun::awaited() const {
 
 std::string MappedRun::where() const {
   if (waits_for_itself()) return "for the GPU";
+  if (refused_) return "for word of a rank that has left";
   const auto peers = awaited();
   if (peers.empty()) return ended_ == mapped_steps ? "for its last words to leave" : "for the GPU";
   return fmt::format("for rank {} to {}", peers[0], all_have(comes) ? "end its kernel" : "come to the call");

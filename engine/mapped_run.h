@@ -56,6 +56,7 @@ class MappedRun final : public Work {
   Staging staging_;
   std::vector<std::unique_ptr<DeviceLink>> links_;  // by peer; null: this rank itself
   uint32_t opened_ = 0, ended_ = 0;                 // steps
+  bool refused_ = false;                            // its kernel must not go, since a rank has left, of which this one will hear
   Rank stranger_ = -1;
 };
 

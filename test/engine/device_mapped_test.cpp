@@ -151,7 +151,7 @@ TEST_CASE("mapped, 5 to 8 ranks have the host's bits", "[device][mapped]") {
 
 TEST_CASE("mapped buffers lie anywhere, and one rank's in place where others' do not", "[device][mapped]") {
   CHECK(run_device_ranks(3, mapped_settings, [](DeviceRank& on) -> std::string {
-          for (const size_t count : {1, 31, 1000, 5555}) {
+          for (const size_t count : {size_t{1}, size_t{31}, size_t{1000}, size_t{5555}}) {
             if (std::string wrong = anywhere(on, count); !wrong.empty()) return wrong;
           }
           return {};

@@ -17,6 +17,9 @@ class MappedBoard {
   explicit MappedBoard(int ranks) : places_(static_cast<size_t>(ranks)) {}
 
   // From any thread.
+  /// What one rank did before it is seen by another that calls this, or begin(), after. Words over shared memory order the same, but not
+  /// for a sanitizer, to which two mappings are two memories.
+  void meet() { const std::lock_guard lock(mutex_); }
   /// The rank is about to let a kernel go, which has ended when the flag has reached the value. False: it must not, since some rank has
   /// left.
   bool begin(Rank rank, std::shared_ptr<const uint64_t> ended, uint64_t value);

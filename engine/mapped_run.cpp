@@ -50,6 +50,7 @@ Work::Moved MappedRun::move() {
 bool MappedRun::note_ended() {
   const auto ended = static_cast<uint32_t>(queue_.ended(tickets_) - tickets_.first);
   const uint32_t before = std::exchange(ended_, ended);
+  if (ended != before) board_->meet();
   for (uint32_t step = before; step < std::min<uint32_t>(ended, kernels_end); ++step) {
     for (const auto& link : links_) {
       if (link != nullptr) link->note_made();
@@ -91,7 +92,9 @@ bool MappedRun::may_open() {
     case kernel_runs:
       return ended_ > stream_comes && all_have(comes) && begin_kernel();
     case kernels_end:
-      return ended_ > kernel_runs && all_have(ends);
+      if (ended_ <= kernel_runs || !all_have(ends)) return false;
+      board_->meet();
+      return true;
     default:
       return false;
   }

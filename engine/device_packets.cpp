@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "kernels/reduce_host.h"
+#include "schedule/direct.h"
 
 namespace gyre::engine {
 namespace {
@@ -25,11 +26,7 @@ std::vector<Rank> order_of_exchange(const schedule::Schedule& schedule, Rank ran
   const bool is_send = sends.from.count == 0 && sends.src == whole_input && !sends.dst.present() && sends.to.count == others;
   const bool is_reduction = reduces.from.count == others && reduces.src == whole_input && reduces.dst == whole_output &&
                             reduces.to.count == 0 && reduces.association == schedule::Association::in_order;
-  if (!is_send || !is_reduction) return {};
-  const auto from = schedule.peers(reduces.from);
-  std::vector<Rank> order(from.begin(), from.end());
-  order.insert(order.begin() + std::min(reduces.place, others), rank);
-  return order;
+  return is_send && is_reduction ? order_of(schedule, rank, reduces) : std::vector<Rank>();
 }
 
 }  // namespace

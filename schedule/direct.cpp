@@ -50,14 +50,6 @@ std::vector<Pass> own_input(const Layout& layout, Rank rank) {
   return passes;
 }
 
-// In which a step reduces the parts of the ranks from which they come, and its own.
-std::vector<Rank> order_of(const Schedule& schedule, Rank rank, const Step& step) {
-  const auto from = schedule.peers(step.from);
-  std::vector<Rank> order(from.begin(), from.end());
-  order.insert(order.begin() + std::min(step.place, step.from.count), rank);
-  return order;
-}
-
 std::vector<Rank> all_ranks(const Layout& layout) {
   std::vector<Rank> all(static_cast<size_t>(layout.ranks));
   std::iota(all.begin(), all.end(), 0);
@@ -82,6 +74,13 @@ Direct own_outputs(Layout layout, bool staged) {
 }
 
 }  // namespace
+
+std::vector<Rank> order_of(const Schedule& schedule, Rank rank, const Step& step) {
+  const auto from = schedule.peers(step.from);
+  std::vector<Rank> order(from.begin(), from.end());
+  order.insert(order.begin() + std::min(step.place, step.from.count), rank);
+  return order;
+}
 
 Direct staged(Layout layout) { return own_outputs(layout, true); }
 

@@ -41,6 +41,8 @@ Direct read(Layout);
 /// A mapped form that reduces as a schedule of messages does: what a rank reduces there, all ranks' parts at once, it reduces here, for all
 /// who are to have it. Of other schedules a form with a fault.
 Direct mapped(const Schedule&);
+/// In which a step that reduces takes the parts of the ranks from which they come, and its own.
+std::vector<Rank> order_of(const Schedule&, Rank, const Step&);
 
 /// What is wrong with it: an output chunk that nobody or two write, that is not what the collective defines in that order, or that somebody
 /// may still read; empty: it computes the collective, in whatever order ranks go.

@@ -67,17 +67,24 @@ struct Split {
   size_t head, packs;
 };
 
+/// Bytes since the last multiple of a pack.
+GYRE_DEVICE size_t pack_offset(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer) % sizeof(Pack); }
+
+/// `same`: all pointers have that offset.
+template <class T>
+GYRE_DEVICE Split split_at(size_t offset, bool same, size_t count) {
+  const size_t head = (sizeof(Pack) - offset) % sizeof(Pack) / sizeof(T);
+  if (!same || head > count) return {0, 0};
+  return {head, (count - head) / (sizeof(Pack) / sizeof(T))};
+}
+
 template <class T, int sources, int destinations>
 GYRE_DEVICE Split split(const StepArgs& args) {
-  constexpr size_t pack = sizeof(Pack);
-  const auto offset = [](const void* pointer) { return reinterpret_cast<uintptr_t>(pointer) % pack; };
-  const size_t common = offset(args.destinations[0]);
-  bool same = destinations < 2 || offset(args.destinations[destinations - 1]) == common;
+  const size_t common = pack_offset(args.destinations[0]);
+  bool same = destinations < 2 || pack_offset(args.destinations[destinations - 1]) == common;
   GYRE_UNROLL
-  for (int s = 0; s < sources; ++s) same = same && offset(args.sources[s]) == common;
-  const size_t head = (pack - common) % pack / sizeof(T);
-  if (!same || head > args.count) return {0, 0};
-  return {head, (args.count - head) / (pack / sizeof(T))};
+  for (int s = 0; s < sources; ++s) same = same && pack_offset(args.sources[s]) == common;
+  return split_at<T>(common, same, args.count);
 }
 
 /// Of a step's pointers, or a list's (reduce_list.h), units 0 to count: whole batches, which lie together for a warp, as do those of
@@ -96,6 +103,14 @@ GYRE_DEVICE void reduce_units(const R& reduction, const AnyOperands& operands, s
   for (size_t i = whole + team.thread; i < count; i += team.threads) reduce_batch<sources, destinations, 1>(reduction, operands, i);
 }
 
+/// Both ends, of less than a pack each, are for the first warp.
+template <int sources, int destinations, class R, class AnyOperands>
+GYRE_DEVICE void reduce_ends(const OnElements<R>& reduction, const AnyOperands& elements, Split parts, size_t count, Team team) {
+  const size_t middle = parts.packs * (sizeof(Pack) / sizeof(typename R::Element));
+  if (team.thread < count - middle)
+    reduce_batch<sources, destinations, 1>(reduction, elements, team.thread < parts.head ? team.thread : team.thread + middle);
+}
+
 /// A thread's share; `packs` is how many of each source it loads before it uses the first.
 template <class R, int sources, int destinations, int packs>
 GYRE_DEVICE void reduce_copy(const StepArgs& args, Team team) {
@@ -107,11 +122,7 @@ GYRE_DEVICE void reduce_copy(const StepArgs& args, Team team) {
 
   const OnPacks<R> on_packs{R(args.scalar)};
   reduce_units<sources, destinations, packs>(on_packs, Operands<Pack>{args, parts.head * sizeof(T)}, parts.packs, team);
-  // Both ends, of less than a pack each, are for the first warp.
-  const size_t middle = parts.packs * (sizeof(Pack) / sizeof(T));
-  if (team.thread < args.count - middle) {
-    reduce_batch<sources, destinations, 1>(on_elements, elements, team.thread < parts.head ? team.thread : team.thread + middle);
-  }
+  reduce_ends<sources, destinations>(on_elements, elements, parts, args.count, team);
 }
 
 }  // namespace gyre::kernels

@@ -32,13 +32,13 @@ struct Listed {
 template <int n, class R, class Unit>
 GYRE_DEVICE void add_part(Unit (&sum)[n], const Unit (&part)[n], const R& reduction, const StepList& list, unsigned s) {
   using Lanes = decltype(R::lanes);
-  const R own{Lanes(list.scalar[s])};
-  GYRE_UNROLL
-  for (int i = 0; i < n; ++i) {
-    if constexpr (Lanes::multiplies)
-      sum[i] = s == list.own ? own.two(part[i], sum[i]) : reduction.more(sum[i], own.one(part[i]));
-    else
-      sum[i] = reduction.more(sum[i], part[i]);
+  if constexpr (Lanes::multiplies) {
+    const R own{Lanes(list.scalar[s])};
+    GYRE_UNROLL
+    for (int i = 0; i < n; ++i) sum[i] = s == list.own ? own.two(part[i], sum[i]) : reduction.more(sum[i], own.one(part[i]));
+  } else {
+    GYRE_UNROLL
+    for (int i = 0; i < n; ++i) sum[i] = reduction.more(sum[i], part[i]);
   }
 }
 
@@ -65,14 +65,11 @@ GYRE_DEVICE void reduce_batch(const R& reduction, const Listed<Unit>& operands, 
 
 template <class T>
 GYRE_DEVICE Split split(const StepList& list, size_t count) {
-  const auto offset = [](const void* pointer) { return reinterpret_cast<uintptr_t>(pointer) % sizeof(Pack); };
-  const size_t common = offset(list.destination[0]);
+  const size_t common = pack_offset(list.destination[0]);
   bool same = true;
-  for (unsigned s = 0; s < list.sources; ++s) same = same && offset(list.source[s]) == common;
-  for (unsigned d = 1; d < list.destinations; ++d) same = same && offset(list.destination[d]) == common;
-  const size_t head = (sizeof(Pack) - common) % sizeof(Pack) / sizeof(T);
-  if (!same || head > count) return {0, 0};
-  return {head, (count - head) / (sizeof(Pack) / sizeof(T))};
+  for (unsigned s = 0; s < list.sources; ++s) same = same && pack_offset(list.source[s]) == common;
+  for (unsigned d = 1; d < list.destinations; ++d) same = same && pack_offset(list.destination[d]) == common;
+  return split_at<T>(common, same, count);
 }
 
 /// A thread's share, by all threads of a block.
@@ -89,10 +86,7 @@ GYRE_DEVICE void reduce_list(const StepArgs& args, Team team) {
   if (parts.packs == 0) return reduce_units<many, many, packs>(on_elements, elements, args.count, team);
 
   reduce_units<many, many, packs>(OnPacks<R>{reduction}, Listed<Pack>{list, parts.head * sizeof(T)}, parts.packs, team);
-  const size_t middle = parts.packs * (sizeof(Pack) / sizeof(T));
-  if (team.thread < args.count - middle) {
-    reduce_batch<many, many, 1>(on_elements, elements, team.thread < parts.head ? team.thread : team.thread + middle);
-  }
+  reduce_ends<many, many>(on_elements, elements, parts, args.count, team);
 }
 
 }  // namespace gyre::kernels

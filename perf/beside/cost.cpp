@@ -26,7 +26,7 @@ Function* function(void* library, const char* name) {
   return reinterpret_cast<Function*>(found);
 }
 
-void* open(const char* file, int how) {
+void* opened(const char* file, int how) {
   void* const library = ::dlopen(file, RTLD_NOW | how);
   if (library == nullptr) fmt::print(stderr, "{}\n", ::dlerror()), std::exit(2);
   return library;
@@ -116,8 +116,8 @@ int main(int count, char** given) {
   if (count != 4 && !is_beside) return fmt::print(stderr, "beside-cost GYRE NCCL CUDA [beside]\n"), 2;
   ::setenv("GYRE_NCCL", given[2], 1);
   if (is_beside) ::setenv("GYRE_COLLECTIVES", "all_reduce", 1), ::setenv("GYRE_MAX_BYTES", "1", 1);
-  void* const cuda = open(given[3], RTLD_GLOBAL);
-  const Nccl straight(open(given[2], RTLD_LOCAL)), by_gyre(open(given[1], RTLD_LOCAL));
+  void* const cuda = opened(given[3], RTLD_GLOBAL);
+  const Nccl straight(opened(given[2], RTLD_LOCAL)), by_gyre(opened(given[1], RTLD_LOCAL));
   ncclComm_t comms[ranks];
   if (by_gyre.init_all(comms, ranks, nullptr) != ncclSuccess) return fmt::print(stderr, "no communicators\n"), 1;
   float memory[elements] = {};

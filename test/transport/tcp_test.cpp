@@ -1,6 +1,8 @@
 // The TCP backend between two workers of this process, and a process that is killed.
 #include "transport/tcp.h"
 
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -91,6 +93,27 @@ TEST_CASE("tcp: credits messages are under way without the receiver's help, and 
     CHECK(std::equal(data.begin(), data.end(), p.right->fifo().front().data));
     p.right->fifo().pop();
   }
+}
+
+TEST_CASE("tcp: who only receives acknowledges every second small message") {
+  Pair p({4, 4096});
+  const bool connector_sends = GENERATE(true, false);
+  auto& out = connector_sends ? p.left->fifo() : p.right->fifo();
+  auto& in = connector_sends ? p.right->fifo() : p.left->fifo();
+  const auto data = pattern(1, 100);
+  constexpr uint64_t messages = 400;
+  for (uint64_t i = 0; i < messages; ++i) {
+    REQUIRE(in.expect(i, nullptr, data.size()));
+    REQUIRE(send_copy(out, i, data));
+    REQUIRE(wait_for([&] { return in.front().data != nullptr; }));
+    in.pop();
+  }
+  tcp_info info{};
+  socklen_t length = sizeof info;
+  REQUIRE(::getsockopt(dynamic_cast<tcp::TcpFifo&>(out).waits().fd, IPPROTO_TCP, TCP_INFO, &info, &length) == 0);
+  CHECK(info.tcpi_data_segs_out >= messages);
+  CHECK(info.tcpi_segs_in > messages / 4);
+  CHECK(info.tcpi_segs_in < messages * 3 / 4);
 }
 
 TEST_CASE("tcp: nothing is shown before it is announced, and another message than announced is placed nowhere") {

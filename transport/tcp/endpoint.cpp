@@ -136,6 +136,7 @@ void TcpEndpoint::settle(const Slots& peer) {
     return;
   }
   bound_bytes_under_way(fd_.get(), own.credits * (own.bytes + sizeof(Header)), worker_.options().buffer_bytes == 0);
+  acknowledge_every_second(fd_.get());
   fifo_ = std::make_unique<TcpFifo>(std::move(fd_), own, peer_, worker_.traffic());
   state_ = State::connected;
 }

@@ -101,6 +101,9 @@ void bound_bytes_under_way(int fd, size_t bytes, bool room) {
   set(fd, SOL_SOCKET, SO_SNDBUF, bound / 2);
 }
 
+// As of a conversation. The kernel goes back to quick ones by itself where something got lost.
+void acknowledge_every_second(int fd) { set(fd, IPPROTO_TCP, TCP_QUICKACK, 0); }
+
 Result<PrivateFd> start_connecting(const SocketAddress& address, std::chrono::seconds silence) {
   PrivateFd fd(UniqueFd(::socket(address.bytes.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)));
   if (!fd) return Error{Code::system, "socket: " + errno_text(errno)};

@@ -24,6 +24,9 @@ Result<Card> decode(std::string_view);
 /// `room`: have buffers for as many from the beginning, where the system grants that: those that grow with need are found too small
 /// by every burst of messages.
 void bound_bytes_under_way(int fd, size_t bytes, bool room);
+/// Of a connected socket: of messages that are read one by one every second is acknowledged, and not each one, as the kernel does by itself
+/// where nothing goes the other way. Both sides' processors have work with an acknowledgement.
+void acknowledge_every_second(int fd);
 /// Starts connecting. Error: that it can't be, as the system says.
 Result<PrivateFd> start_connecting(const SocketAddress&, std::chrono::seconds silence);
 /// Whether data or a probe is without answer for so long that the host must be gone. A system call.

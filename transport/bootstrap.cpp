@@ -29,6 +29,8 @@ namespace {
 
 // How long rank 0's word can take to get here.
 constexpr std::chrono::milliseconds word_time{3000};
+// And that of one that gives up to its own kernel, since its process often ends next.
+constexpr std::chrono::milliseconds last_word_time{200};
 
 Status check(const Rendezvous& rendezvous) {
   const auto wrong = [&](const std::string& text) {
@@ -131,7 +133,7 @@ void Bootstrap::name(uint64_t plan, std::string_view text) { state_->member.hist
 
 void Bootstrap::fail(const Error& error) {
   state_->member.fail(error);
-  state_->watch->post(failure_message(error.code, error.what));
+  state_->watch->tell(failure_message(error.code, error.what), last_word_time);
 }
 
 }  // namespace gyre::transport

@@ -69,8 +69,17 @@ void Watch::post(Message message) {
   {
     const std::lock_guard lock(mutex_);
     posted_.push_back(std::move(message));
+    ++given_;
   }
   wake();
+}
+
+void Watch::tell(Message message, std::chrono::milliseconds limit) {
+  std::unique_lock lock(mutex_);
+  posted_.push_back(std::move(message));
+  const uint64_t own = ++given_;
+  wake();
+  told_more_.wait_for(lock, limit, [&] { return told_ >= own; });
 }
 
 // A message from rank 0. Which calls were made is answered here, whatever this rank's other threads do.
@@ -104,6 +113,7 @@ void Watch::serve() {
   for (;;) {
     const bool last = take_posted();
     for (Joined& peer : peers_) peer.connection.flush();
+    note_told();
     if (last) return leave();
     wait();
     for (size_t peer = 0; peer < peers_.size(); ++peer) receive(peer);
@@ -118,6 +128,7 @@ bool Watch::take_posted() {
   {
     const std::lock_guard lock(mutex_);
     posted.swap(posted_);
+    taken_ = given_;
     last = leaving_;
   }
   for (Message& message : posted) {
@@ -127,6 +138,13 @@ bool Watch::take_posted() {
       peers_[0].connection.send(std::make_shared<const Message>(std::move(message)));
   }
   return last;
+}
+
+void Watch::note_told() {
+  const std::lock_guard lock(mutex_);
+  if (told_ == taken_) return;
+  told_ = taken_;
+  told_more_.notify_all();
 }
 
 void Watch::wait() {

@@ -1,6 +1,9 @@
 // The thread that sleeps in poll() over a rank's connections: rank 0's over all ranks, another's over the one to rank 0. It alone touches
 // the sockets and Root; other threads give it messages by post().
 #pragma once
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -25,12 +28,15 @@ class Watch {
 
   /// Sends to rank 0. From any thread.
   void post(Message);
+  /// The same; returns once the kernel has what was to be sent, which then arrives also where this process ends now, or after `limit`.
+  void tell(Message, std::chrono::milliseconds limit);
 
  private:
   Watch(Rank rank, std::vector<Joined> joined, Member& member, UniqueFd wake);
   void run();
   void serve();
   bool take_posted();
+  void note_told();
   void wait();
   void receive(size_t peer);
   void leave();
@@ -43,6 +49,8 @@ class Watch {
   std::optional<Root> root_;   ///< on rank 0
   std::mutex mutex_;           ///< guards what follows
   std::vector<Message> posted_;
+  uint64_t given_ = 0, taken_ = 0, told_ = 0;  ///< messages: posted, taken by the thread, given to the kernel as far as it takes them
+  std::condition_variable told_more_;
   bool leaving_ = false;
   std::thread thread_;
 };

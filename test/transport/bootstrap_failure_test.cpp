@@ -24,12 +24,12 @@ namespace {
 
 /// A process that joins as `rank`, acts, and then only is there; runs before any thread of the test does.
 pid_t fork_rank(
-    const Door& door, Rank rank, int size, const std::function<void()>& act = [] {}) {
+    const Door& door, Rank rank, int size, const std::function<void(Bootstrap&)>& act = [](Bootstrap&) {}) {
   const pid_t pid = ::fork();
   if (pid != 0) return pid;
   const auto job = Bootstrap::join(rendezvous(door, rank, size));
   if (!job || !(*job)->barrier()) ::_exit(1);
-  act();
+  act(**job);
   for (;;) ::pause();
 }
 
@@ -82,7 +82,7 @@ TEST_CASE("the death of a rank is told to all others while a child of its lives"
     std::array<int, 2> ends{};
     REQUIRE(::pipe(ends.data()) == 0);
     const UniqueFd told(ends[0]), tell(ends[1]);
-    const pid_t pid = fork_rank(door, victim, 4, [&] {
+    const pid_t pid = fork_rank(door, victim, 4, [&](Bootstrap&) {
       const pid_t child = ::fork();
       if (child == 0) ::alarm(30), ::pause();
       if (::write(tell.get(), &child, sizeof child) != ssize_t{sizeof child}) ::_exit(1);
@@ -181,6 +181,21 @@ TEST_CASE("a rank that gives up is heard by all, the first failure stays") {
   CHECK(outcomes[0] == "rank 2 gave up: out of memory");
   CHECK(outcomes[1] == "rank 2 gave up: out of memory");
   CHECK(outcomes[2] == "out of memory");
+}
+
+TEST_CASE("why a rank gives up is heard by all also where its process ends at once") {
+  for (const Rank victim : {2, 0, 2, 0, 2, 0}) {
+    const Door door = *open_door();
+    const pid_t pid = fork_rank(door, victim, 4, [](Bootstrap& job) {
+      job.fail({Code::timeout, "too late"});
+      ::_exit(0);
+    });
+    const auto outcomes = beside_process(
+        door, 4, victim, [] {}, failure_of);
+    ::waitpid(pid, nullptr, 0);
+    for (Rank rank = 0; rank < 4; ++rank)
+      if (rank != victim) CHECK(outcomes[static_cast<size_t>(rank)] == "rank " + std::to_string(victim) + " gave up: too late");
+  }
 }
 
 TEST_CASE("a rank that leaves is no failure, except for who waits for it") {

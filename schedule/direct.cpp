@@ -142,6 +142,7 @@ std::string fault(const Direct& direct, bool in_place) {
   for (Rank by = 0; by < layout.ranks; ++by) {
     const auto& passes = direct.passes[static_cast<size_t>(by)];
     for (size_t i = 0; i < passes.size(); ++i) {
+      if (passes[i].to.empty()) return fmt::format("pass {} of rank {} leads nowhere", i, by);
       for (const Spot from : passes[i].from) {
         if (!layout.has_input(from.rank) || from.chunk >= layout.input_chunks()) return text(from, "input") + " does not exist";
         // What others have shown is a copy that nobody writes.

@@ -97,6 +97,12 @@ TEST_CASE("a direct form with an output that nobody writes is refused") {
   CHECK(fault(direct, false) == "output[1] of rank 2 is not written");
 }
 
+TEST_CASE("a direct form with a pass that writes nothing is refused") {
+  Direct direct = mapped(all_reduce);
+  direct.passes[1].push_back({direct.passes[1][0].from, {}});
+  CHECK(fault(direct, false) == "pass 1 of rank 1 leads nowhere");
+}
+
 TEST_CASE("a direct form with an output that two write is refused") {
   Direct direct = mapped(all_reduce);
   direct.passes[2].push_back(direct.passes[1][0]);

@@ -44,8 +44,8 @@ Direct mapped(const Schedule&);
 /// In which a step that reduces takes the parts of the ranks from which they come, and its own.
 std::vector<Rank> order_of(const Schedule&, Rank, const Step&);
 
-/// What is wrong with it: a pass that writes nothing, an output chunk that nobody or two write, that is not what the collective defines in that order, or that somebody
-/// may still read; empty: it computes the collective, in whatever order ranks go.
+/// What is wrong with it: a pass that writes nothing, an output chunk that nobody or two write, that is not what the collective defines in
+/// that order, or that somebody may still read; empty: it computes the collective, in whatever order ranks go.
 std::string fault(const Direct&, bool in_place);
 
 }  // namespace gyre::schedule

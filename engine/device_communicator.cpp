@@ -302,9 +302,9 @@ Status DeviceCommunicator::finish(const std::function<Status()>& meanwhile) {
 Error DeviceCommunicator::fail(const Error& error) {
   if (failure_) return *failure_;
   failure_ = error;
-  failed_.store(true, std::memory_order_release);
-  communicator_->fail(error);
   queue_->hold();
+  communicator_->fail(error);
+  failed_.store(true, std::memory_order_release);  // who sees it may end the process, and the others have heard by now
   return error;
 }
 

@@ -30,7 +30,7 @@ namespace {
 // How long rank 0's word can take to get here.
 constexpr std::chrono::milliseconds word_time{3000};
 // And that of one that gives up to its own kernel, since its process often ends next.
-constexpr std::chrono::milliseconds last_word_time{200};
+constexpr std::chrono::milliseconds last_word_time{500};
 
 Status check(const Rendezvous& rendezvous) {
   const auto wrong = [&](const std::string& text) {
@@ -131,9 +131,10 @@ void Bootstrap::made(uint64_t number, uint64_t plan, bool refused) { state_->mem
 
 void Bootstrap::name(uint64_t plan, std::string_view text) { state_->member.history().name(plan, text); }
 
+// The others first: another thread that sees failure() may end the process.
 void Bootstrap::fail(const Error& error) {
-  state_->member.fail(error);
   state_->watch->tell(failure_message(error.code, error.what), last_word_time);
+  state_->member.fail(error);
 }
 
 }  // namespace gyre::transport

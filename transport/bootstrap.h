@@ -97,8 +97,8 @@ class Bootstrap {
   void made(uint64_t number, uint64_t plan, bool refused = false);
   /// What a plan is called, before the first made() of it.
   void name(uint64_t plan, std::string_view text);
-  /// Tells the others that this rank gives up and why, also where its process ends as soon as this returns; that is this rank's own
-  /// failure() too, unless it has one.
+  /// Tells the others that this rank gives up and why, which they hear also where its process ends as soon as this returns, or as
+  /// failure() says it: that is this rank's own failure, too, unless it has one.
   void fail(const Error&);
   /// Waits for failure(); null when there is none after `limit`.
   const Error* wait_for_failure(std::chrono::milliseconds limit);

@@ -46,7 +46,7 @@ Watch::Watch(Rank rank, std::vector<Joined> joined, Member& member, UniqueFd wak
     for (size_t peer = 0; peer < peers_.size(); ++peer) names.push_back(peers_[peer].process.text(static_cast<Rank>(peer)));
     root_.emplace(std::move(names), [this](Rank to, const SharedMessage& message) {
       if (to == 0)
-        take(*message);
+        own_.push_back(message);
       else
         peers_[static_cast<size_t>(to)].connection.send(message);
     });
@@ -102,6 +102,9 @@ void Watch::run() {
     for (Joined& peer : peers_) peer.connection.close();
     member_.fail(Error{Code::system, "no memory left"});
   }
+  const std::lock_guard lock(mutex_);
+  told_ = UINT64_MAX;  // nobody waits for what is not sent any more
+  told_more_.notify_all();
 }
 
 void Watch::serve() {
@@ -113,6 +116,7 @@ void Watch::serve() {
   for (;;) {
     const bool last = take_posted();
     for (Joined& peer : peers_) peer.connection.flush();
+    take_own();
     note_told();
     if (last) return leave();
     wait();
@@ -140,7 +144,13 @@ bool Watch::take_posted() {
   return last;
 }
 
+// What is for rank 0 itself comes last: its process may end when it hears of a failure, and the others are to hear of it too.
+void Watch::take_own() {
+  for (const SharedMessage& message : std::exchange(own_, {})) take(*message);
+}
+
 void Watch::note_told() {
+  if (std::any_of(peers_.begin(), peers_.end(), [](const Joined& peer) { return peer.connection.has_unsent(); })) return;
   const std::lock_guard lock(mutex_);
   if (told_ == taken_) return;
   told_ = taken_;

@@ -1,5 +1,5 @@
 // The thread that sleeps in poll() over a rank's connections: rank 0's over all ranks, another's over the one to rank 0. It alone touches
-// the sockets and Root; other threads give it messages by post().
+// the sockets and Root; other threads give it messages by post() and tell().
 #pragma once
 #include <chrono>
 #include <condition_variable>
@@ -28,7 +28,7 @@ class Watch {
 
   /// Sends to rank 0. From any thread.
   void post(Message);
-  /// The same; returns once the kernel has what was to be sent, which then arrives also where this process ends now, or after `limit`.
+  /// The same, and returns once the kernel has taken it, which sends it also where this process ends now; or after `limit`.
   void tell(Message, std::chrono::milliseconds limit);
 
  private:
@@ -36,6 +36,7 @@ class Watch {
   void run();
   void serve();
   bool take_posted();
+  void take_own();
   void note_told();
   void wait();
   void receive(size_t peer);
@@ -45,11 +46,14 @@ class Watch {
 
   Member& member_;
   UniqueFd wake_;
-  std::vector<Joined> peers_;  ///< on rank 0 by rank, where our own has no connection; elsewhere one
-  std::optional<Root> root_;   ///< on rank 0
-  std::mutex mutex_;           ///< guards what follows
+  std::vector<Joined> peers_;       ///< on rank 0 by rank, where our own has no connection; elsewhere one
+  std::optional<Root> root_;        ///< on rank 0
+  std::vector<SharedMessage> own_;  ///< of those that it sends, for rank 0 itself
+  std::mutex mutex_;                ///< guards what follows
   std::vector<Message> posted_;
-  uint64_t given_ = 0, taken_ = 0, told_ = 0;  ///< messages: posted, taken by the thread, given to the kernel as far as it takes them
+  uint64_t given_ = 0;  ///< messages that were posted,
+  uint64_t taken_ = 0;  ///< of these, those that the thread has taken,
+  uint64_t told_ = 0;   ///< and those that the kernel has
   std::condition_variable told_more_;
   bool leaving_ = false;
   std::thread thread_;

@@ -184,17 +184,44 @@ TEST_CASE("a rank that gives up is heard by all, the first failure stays") {
 }
 
 TEST_CASE("why a rank gives up is heard by all also where its process ends at once") {
+  const auto by_itself = [](Bootstrap& job) {
+    job.fail({Code::timeout, "too late"});
+    ::_exit(0);
+  };
+  const auto by_another_thread = [](Bootstrap& job) {
+    const std::thread other([&] { job.fail({Code::timeout, "too late"}); });
+    (void)job.wait_for_failure(seconds(20));
+    ::_exit(0);
+  };
   for (const Rank victim : {2, 0, 2, 0, 2, 0}) {
+    for (const auto& act : {std::function<void(Bootstrap&)>(by_itself), std::function<void(Bootstrap&)>(by_another_thread)}) {
+      const Door door = *open_door();
+      const pid_t pid = fork_rank(door, victim, 4, act);
+      const auto outcomes = beside_process(
+          door, 4, victim, [] {}, failure_of);
+      ::waitpid(pid, nullptr, 0);
+      for (Rank rank = 0; rank < 4; ++rank)
+        if (rank != victim) CHECK(outcomes[static_cast<size_t>(rank)] == "rank " + std::to_string(victim) + " gave up: too late");
+    }
+  }
+}
+
+TEST_CASE("why a rank gives up is heard by all also where rank 0's process ends when it hears of it") {
+  constexpr int ranks = 12;
+  for (int i = 0; i < 10; ++i) {
     const Door door = *open_door();
-    const pid_t pid = fork_rank(door, victim, 4, [](Bootstrap& job) {
-      job.fail({Code::timeout, "too late"});
+    const pid_t pid = fork_rank(door, 0, ranks, [](Bootstrap& job) {
+      (void)job.wait_for_failure(seconds(20));
       ::_exit(0);
     });
     const auto outcomes = beside_process(
-        door, 4, victim, [] {}, failure_of);
+        door, ranks, 0, [] {},
+        [](Bootstrap& job) {
+          if (job.rank() == 1) job.fail({Code::timeout, "too late"});
+          return failure_of(job);
+        });
     ::waitpid(pid, nullptr, 0);
-    for (Rank rank = 0; rank < 4; ++rank)
-      if (rank != victim) CHECK(outcomes[static_cast<size_t>(rank)] == "rank " + std::to_string(victim) + " gave up: too late");
+    for (size_t rank = 2; rank < ranks; ++rank) CHECK(outcomes[rank] == "rank 1 gave up: too late");
   }
 }
 

@@ -101,7 +101,7 @@ void bound_bytes_under_way(int fd, size_t bytes, bool room) {
   set(fd, SOL_SOCKET, SO_SNDBUF, bound / 2);
 }
 
-// As of a conversation. The kernel goes back to quick ones by itself where something got lost.
+// As in a conversation. Where something got lost the kernel goes back to quick ones, for good where nothing goes the other way.
 void acknowledge_every_second(int fd) { set(fd, IPPROTO_TCP, TCP_QUICKACK, 0); }
 
 Result<PrivateFd> start_connecting(const SocketAddress& address, std::chrono::seconds silence) {

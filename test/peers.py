@@ -85,7 +85,7 @@ def bounds_and_wrong_results_are_no_peers():
 
 def a_cell_is_lost_beyond_its_spread_only():
     behind = [row(number, name, us) for number, of in ((1, 2), (2, 3), (3, 4)) for name, us in (("mpich", 1), ("gyre", of))]
-    check("- lost: 2 ranks, shm, all_reduce, float32, 8 B, gyre: 0.33 (0.25..0.50) of mpich's, 0.33 of each round's fastest\n",
+    check("- lost: 2 ranks, shm, all_reduce, float32, 8 B, gyre: 0.33 (0.25..0.50) of mpich's, 0.33 (0.25..0.50) of each round's fastest\n",
           all_report.not_led(all_report.points(behind)))
     level = behind + [row(4, "mpich", 2), row(4, "gyre", 1)]
     check(True, all_report.not_led(all_report.points(level)).startswith("- level"))

@@ -62,7 +62,14 @@ def to_peers(rounds, ours):
 def ratio(rounds, ours):
     """Of the peer that is the hardest to beat. Not of each round's fastest: the least of several times that vary is less than any one's
     usual time, so that of libraries which are equally fast none would lead."""
-    return min(to_peers(rounds, ours).values(), key=lambda of: of.median, default=None)
+    by_peer = to_peers(rounds, ours)
+    return by_peer[hardest(rounds, ours)] if by_peer else None
+
+
+def hardest(rounds, ours):
+    """The peer whose ratio that is; None: there is none."""
+    by_peer = to_peers(rounds, ours)
+    return min(by_peer, key=lambda name: (by_peer[name].median, name), default=None)
 
 
 def medians(rounds):
@@ -96,8 +103,8 @@ def cell_tables(all_points):
         lines = []
         for cell in sorted(cells, key=lambda c: (c.ranks, c.bytes)):
             us = medians(all_points[cell])
-            best = min((name for name in us if is_peer(name)), key=us.get, default="-")
-            line = [str(cell.ranks), human(cell.bytes), *[microseconds(us.get(name)) for name in names + ours], best]
+            best = hardest(all_points[cell], ours[0]) if ours else None
+            line = [str(cell.ranks), human(cell.bytes), *[microseconds(us.get(name)) for name in names + ours], best or "-"]
             ratios = [ratio(all_points[cell], name) for name in ours]
             for of in ratios:
                 line += texts(of)
@@ -195,10 +202,10 @@ def not_led(all_points):
         for ours in OURS:
             of = ratio(all_points[cell], ours)
             if of and of.median < 1:
-                by_peer, fastest = to_peers(all_points[cell], ours), to_fastest(all_points[cell], ours)
-                best = min(by_peer, key=lambda name: by_peer[name].median)
+                fastest = to_fastest(all_points[cell], ours)
                 out += (f"- {verdict(of)}: {cell.ranks} ranks, {cell.transport}, {cell.op}, {cell.type}, {human(cell.bytes)}, {ours}: "
-                        f"{of.median:.2f} ({of.least:.2f}..{of.most:.2f}) of {best}'s, {fastest.median:.2f} of each round's fastest\n")
+                        f"{of.median:.2f} ({of.least:.2f}..{of.most:.2f}) of {hardest(all_points[cell], ours)}'s, "
+                        f"{fastest.median:.2f} ({fastest.least:.2f}..{fastest.most:.2f}) of each round's fastest\n")
     return out
 
 
@@ -222,9 +229,9 @@ def summary(rows):
     """Markdown. Times are medians over rounds, in us."""
     all_points = points(rows)
     rates = halves(all_points, points(rows, only_ours=True))
-    return (about(rows) + "\nTimes are medians over rounds, in us. `ratio`: a peer's time over gyre's in the same round, on ordinary buffers, the median "
-            "and range over the\nrounds in which a flag took both as long from CPU to CPU, where there are any, of the peer whose median is the "
-            "least; `heap ratio`: on buffers of\ngyre's shared heap. Above 1 gyre is faster.\n"
+    return (about(rows) + "\nTimes are medians over rounds, in us. `ratio`: a peer's time over gyre's in the same round, on ordinary buffers, the "
+            "median and range over the\nrounds in which a flag took both as long from CPU to CPU, where there are any, of the peer whose median is "
+            "the least, `best peer`; `heap ratio`: on\nbuffers of gyre's shared heap. Above 1 gyre is faster.\n"
             "\n## Geometric means\n\n" + means(all_points) +
             "\n## Share of the bound, all-reduce between 2 ranks in shared memory\n\n" + bound_table(all_points) +
             "\n## 16-bit types: rate in elements over float32's\n\n" + halves_table(rates) +

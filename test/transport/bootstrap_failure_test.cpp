@@ -189,7 +189,7 @@ TEST_CASE("why a rank gives up is heard by all also where its process ends at on
     ::_exit(0);
   };
   const auto by_another_thread = [](Bootstrap& job) {
-    const std::thread other([&] { job.fail({Code::timeout, "too late"}); });
+    std::thread([&] { job.fail({Code::timeout, "too late"}); }).detach();
     (void)job.wait_for_failure(seconds(20));
     ::_exit(0);
   };

@@ -40,7 +40,7 @@ def is_peer(name):
     return name not in OURS and name not in BOUNDS
 
 
-def to_fastest(rounds, ours):
+def ratio(rounds, ours):
     """The fastest peer of a round over ours in the same round; of rounds in which all had one hop, where there are any."""
     near, values = [], []
     for of in rounds.values():
@@ -51,25 +51,14 @@ def to_fastest(rounds, ours):
     return spread(near or values)
 
 
-def to_peers(rounds, ours):
-    """peer -> its time over ours in the same round; likewise."""
-    pairs = {name: {number: {peer: of[peer] for peer in (name, ours) if peer in of} for number, of in rounds.items()}
-             for name in {name for of in rounds.values() for name in of if is_peer(name)}}
-    found = {name: to_fastest(of, ours) for name, of in pairs.items()}
-    return {name: of for name, of in found.items() if of}
-
-
-def ratio(rounds, ours):
-    """Of the peer that is the hardest to beat. Not of each round's fastest: the least of several times that vary is less than any one's
-    usual time, so that of libraries which are equally fast none would lead."""
-    by_peer = to_peers(rounds, ours)
-    return by_peer[hardest(rounds, ours)] if by_peer else None
-
-
 def hardest(rounds, ours):
-    """The peer whose ratio that is; None: there is none."""
-    by_peer = to_peers(rounds, ours)
-    return min(by_peer, key=lambda name: (by_peer[name].median, name), default=None)
+    """The peer that is the hardest to beat, and what the ratio is to it alone."""
+    by_peer = {}
+    for peer in {name for of in rounds.values() for name in of if is_peer(name)}:
+        alone = {number: {name: row for name, row in of.items() if name in (peer, ours)} for number, of in rounds.items()}
+        if of := ratio(alone, ours):
+            by_peer[peer] = of
+    return min(by_peer.items(), key=lambda item: (item[1].median, item[0]))
 
 
 def medians(rounds):
@@ -103,8 +92,8 @@ def cell_tables(all_points):
         lines = []
         for cell in sorted(cells, key=lambda c: (c.ranks, c.bytes)):
             us = medians(all_points[cell])
-            best = hardest(all_points[cell], ours[0]) if ours else None
-            line = [str(cell.ranks), human(cell.bytes), *[microseconds(us.get(name)) for name in names + ours], best or "-"]
+            best = min((name for name in us if is_peer(name)), key=us.get, default="-")
+            line = [str(cell.ranks), human(cell.bytes), *[microseconds(us.get(name)) for name in names + ours], best]
             ratios = [ratio(all_points[cell], name) for name in ours]
             for of in ratios:
                 line += texts(of)
@@ -202,10 +191,10 @@ def not_led(all_points):
         for ours in OURS:
             of = ratio(all_points[cell], ours)
             if of and of.median < 1:
-                fastest = to_fastest(all_points[cell], ours)
+                peer, alone = hardest(all_points[cell], ours)
                 out += (f"- {verdict(of)}: {cell.ranks} ranks, {cell.transport}, {cell.op}, {cell.type}, {human(cell.bytes)}, {ours}: "
-                        f"{of.median:.2f} ({of.least:.2f}..{of.most:.2f}) of {hardest(all_points[cell], ours)}'s, "
-                        f"{fastest.median:.2f} ({fastest.least:.2f}..{fastest.most:.2f}) of each round's fastest\n")
+                        f"{of.median:.2f} ({of.least:.2f}..{of.most:.2f}); to the hardest peer alone, {peer}, "
+                        f"{alone.median:.2f} ({alone.least:.2f}..{alone.most:.2f})\n")
     return out
 
 
@@ -226,12 +215,12 @@ def about(rows):
 
 
 def summary(rows):
-    """Markdown. Times are medians over rounds, in us."""
+    """Markdown. Times are medians over rounds, in us; ratio: the fastest peer of a round over gyre in the same round."""
     all_points = points(rows)
     rates = halves(all_points, points(rows, only_ours=True))
-    return (about(rows) + "\nTimes are medians over rounds, in us. `ratio`: a peer's time over gyre's in the same round, on ordinary buffers, the "
-            "median and range over the\nrounds in which a flag took both as long from CPU to CPU, where there are any, of the peer whose median is "
-            "the least, `best peer`; `heap ratio`: on\nbuffers of gyre's shared heap. Above 1 gyre is faster.\n"
+    return (about(rows) + "\nTimes are medians over rounds, in us. `ratio`: the fastest peer of a round over gyre in the same round, on ordinary "
+            "buffers, its median and\nrange over the rounds in which a flag took all of them as long from CPU to CPU, where there are any; "
+            "`heap ratio`: on buffers\nof gyre's shared heap. Above 1 gyre is faster.\n"
             "\n## Geometric means\n\n" + means(all_points) +
             "\n## Share of the bound, all-reduce between 2 ranks in shared memory\n\n" + bound_table(all_points) +
             "\n## 16-bit types: rate in elements over float32's\n\n" + halves_table(rates) +

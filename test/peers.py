@@ -169,8 +169,8 @@ def ordered_numerics_are_set_beside_the_default():
 
 
 for test in (ratios_are_of_pairs, the_hardest_peer_is_named_with_its_own_ratio, rounds_of_one_hop_count_where_there_are_any,
-             bounds_and_wrong_results_are_no_peers,
-             a_cell_is_lost_beyond_its_spread_only, the_bound_is_the_larger_one_of_the_same_hop, halves_are_compared_at_as_many_elements,
+             bounds_and_wrong_results_are_no_peers, a_cell_is_lost_beyond_its_spread_only, the_bound_is_the_larger_one_of_the_same_hop,
+             halves_are_compared_at_as_many_elements,
              runs_are_taken_where_the_cpus_are_as_near_as_usual, a_file_that_was_cut_off_goes_on_after_its_last_whole_round,
              sizes_end_with_the_largest, what_a_round_has, ordered_numerics_are_set_beside_the_default):
     test()

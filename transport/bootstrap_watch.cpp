@@ -65,20 +65,20 @@ Watch::~Watch() {
   thread_.join();
 }
 
-void Watch::post(Message message) {
+uint64_t Watch::post(Message message) {
+  uint64_t number = 0;
   {
     const std::lock_guard lock(mutex_);
     posted_.push_back(std::move(message));
-    ++given_;
+    number = ++given_;
   }
   wake();
+  return number;
 }
 
 void Watch::tell(Message message, std::chrono::milliseconds limit) {
+  const uint64_t own = post(std::move(message));
   std::unique_lock lock(mutex_);
-  posted_.push_back(std::move(message));
-  const uint64_t own = ++given_;
-  wake();
   told_more_.wait_for(lock, limit, [&] { return told_ >= own; });
 }
 

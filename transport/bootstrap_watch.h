@@ -26,8 +26,8 @@ class Watch {
   Watch& operator=(const Watch&) = delete;
   ~Watch();  ///< says goodbye and ends the thread
 
-  /// Sends to rank 0. From any thread.
-  void post(Message);
+  /// Sends to rank 0; which message it is of those that were posted. From any thread.
+  uint64_t post(Message);
   /// The same, and returns once the kernel has taken it, which sends it also where this process ends now; or after `limit`.
   void tell(Message, std::chrono::milliseconds limit);
 

@@ -19,11 +19,12 @@ struct CopyTrial::Area {
 namespace {
 
 enum Way : uint8_t { in_caches, past_caches };
-constexpr uint64_t ways = 2, of_each = 6, messages = ways * of_each;
+// So many that the least differs little from trial to trial, whoever else uses the caches meanwhile.
+constexpr uint64_t ways = 2, of_each = 12, messages = ways * of_each;
 constexpr uint64_t unmeasured = 2;  // they move what the caches held before
 // What is less is within what differs from trial to trial. Where both ways of a message take as long, it goes past the caches: least is
 // lost there when ranks are moved apart later.
-constexpr double as_long = 1.2;
+constexpr double as_long = 1.1;
 
 Way way_of(uint64_t number) { return static_cast<Way>((number - 1) / of_each); }
 
@@ -39,13 +40,13 @@ bool in_time(Ready ready, std::chrono::steady_clock::time_point end) {
 
 }  // namespace
 
-std::optional<bool> CopyTrial::run(const transport::Board& board, std::chrono::microseconds patience) {
+std::optional<CopyTrial::Times> CopyTrial::run(const transport::Board& board, std::chrono::microseconds patience) {
   static_assert(sizeof(Area) <= transport::Board::slots * transport::Board::slot_bytes);
   const Rank before = (rank_ + board.ranks() - 1) % board.ranks();
   if (before == rank_) return {};
   own_.resize(sizeof(Area::data));
   const auto area = [&](Rank rank) -> Area& { return *reinterpret_cast<Area*>(board.all_slots(rank)); };
-  std::optional<bool> found;
+  std::optional<Times> found;
   for (const bool writes : {rank_ % 2 == 0, rank_ % 2 != 0}) {  // one of two neighbours begins
     const Clock::time_point end = Clock::now() + patience;
     if (writes)
@@ -56,7 +57,14 @@ std::optional<bool> CopyTrial::run(const transport::Board& board, std::chrono::m
   return found;
 }
 
-std::optional<bool> CopyTrial::write(Area& area, Clock::time_point end) {
+// Of all, since one rank's neighbour may have been held up.
+bool CopyTrial::favours_caches(std::span<const Times> by_rank) {
+  Times all;
+  for (const Times& one : by_rank) all.in_caches += one.in_caches, all.past_caches += one.past_caches;
+  return all.in_caches * as_long < all.past_caches;
+}
+
+std::optional<CopyTrial::Times> CopyTrial::write(Area& area, Clock::time_point end) {
   std::array<double, ways> least{1e9, 1e9};  // seconds
   for (uint64_t number = 1; number <= messages; ++number) {
     const Way way = way_of(number);
@@ -70,7 +78,7 @@ std::optional<bool> CopyTrial::write(Area& area, Clock::time_point end) {
     const double taken = std::chrono::duration<double>(Clock::now() - begin).count();
     if ((number - 1) % of_each >= unmeasured) least[way] = std::min(least[way], taken);
   }
-  return least[in_caches] * as_long < least[past_caches];
+  return Times{least[in_caches], least[past_caches]};
 }
 
 void CopyTrial::read(Area& area, Clock::time_point end) {

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "base/types.h"
@@ -19,16 +20,23 @@ class CopyTrial {
  public:
   explicit CopyTrial(Rank rank) : rank_(rank) {}
 
+  /// What a message to the next rank takes at least, in seconds.
+  struct Times {
+    double in_caches = 0, past_caches = 0;
+  };
+
   /// Once for a board before its first call, by all its ranks at about the same time, each with a processor of its own; until all have
-  /// returned the board's slots are the trial's. Takes about 0.1 ms, and never much longer than twice the patience. True: messages are
-  /// there sooner through the caches than past them, as where processors share one. Nothing: a neighbour did not come in time.
-  std::optional<bool> run(const transport::Board&, std::chrono::microseconds patience);
+  /// returned the board's slots are the trial's. Takes less than 1 ms, and never much longer than twice the patience. Nothing: a neighbour
+  /// did not come in time.
+  std::optional<Times> run(const transport::Board&, std::chrono::microseconds patience);
+  /// Whether, by what all ranks found, messages are there sooner through the caches than past them, as where processors share one.
+  static bool favours_caches(std::span<const Times> by_rank);
 
  private:
   struct Area;
   using Clock = std::chrono::steady_clock;
 
-  std::optional<bool> write(Area&, Clock::time_point end);
+  std::optional<Times> write(Area&, Clock::time_point end);
   void read(Area&, Clock::time_point end);
 
   Rank rank_;

@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
 #include <future>
 #include <numeric>
@@ -66,10 +67,17 @@ Result<std::shared_ptr<const topo::ConstantsText>> constants_read(transport::Boo
   return text.error();
 }
 
-/// Whether all ranks of the board find that processors share a cache. It changes no result: not which algorithm runs a reduction, only how
-/// bytes are written.
+/// Whether the ranks of the board find that processors share a cache; not where one of them found nothing. It changes no result: not which
+/// algorithm runs a reduction, only how bytes are written.
 Result<bool> share_cache(transport::Bootstrap& bootstrap, const transport::Board& board) {
-  return all_have(bootstrap, CopyTrial(bootstrap.rank()).run(board, trial_patience).value_or(false));
+  const std::optional<CopyTrial::Times> own = CopyTrial(bootstrap.rank()).run(board, trial_patience);
+  const std::string_view mine = own ? std::string_view(reinterpret_cast<const char*>(&*own), sizeof *own) : "";
+  std::vector<CopyTrial::Times> all;
+  for (const std::string& found : GYRE_TRY(bootstrap.all_gather(mine))) {
+    if (found.size() != sizeof *own) return false;
+    std::memcpy(&all.emplace_back(), found.data(), found.size());
+  }
+  return CopyTrial::favours_caches(all);
 }
 
 /// Whether the ranks' calls find out if blocks are best read straight, where they can be.

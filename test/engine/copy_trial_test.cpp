@@ -13,7 +13,7 @@ using transport::Board;
 
 namespace {
 
-using FoundByRank = std::vector<std::optional<bool>>;
+using FoundByRank = std::vector<std::optional<CopyTrial::Times>>;
 
 struct Trials {
   std::vector<std::unique_ptr<Board>> boards;
@@ -53,6 +53,14 @@ TEST_CASE("every rank learns by which way its bytes reach the next one") {
     Trials all(ranks);
     CHECK(all.all_learn());
   }
+}
+
+TEST_CASE("all ranks' times decide, and what is as long goes past the caches") {
+  using Times = CopyTrial::Times;
+  CHECK(CopyTrial::favours_caches(std::vector<Times>{{1, 1.5}, {1, 1.5}}));
+  CHECK_FALSE(CopyTrial::favours_caches(std::vector<Times>{{1, 1.05}, {1, 1.05}}));
+  CHECK(CopyTrial::favours_caches(std::vector<Times>{{1.2, 1.2}, {1, 1.6}}));  // the first was held up
+  CHECK_FALSE(CopyTrial::favours_caches(std::vector<Times>{{4, 3}, {1, 1.5}}));
 }
 
 TEST_CASE("where a rank stays away nothing is learnt, in time") {

@@ -1,7 +1,7 @@
 // Whether ranks of a host read large ordinary buffers straight from each other's processes, or have copies. The kernel, the processors'
 // caches and who runs where decide which takes less time, by up to three times either way, and a virtual machine's processors move within
-// seconds; so calls try both ways, and all go by what all have found (perf/results/2026-11-29-contest). Both ways only copy: the result's
-// bits are the same.
+// seconds; so calls try both ways, and all go by what all have found (perf/results/2026-11-29-contest). The result's bits are the
+// same by both.
 #pragma once
 #include <algorithm>
 #include <array>

@@ -56,10 +56,10 @@ void Direct::bind(const DirectPlan& plan, const Identity& call, const Buffers& b
   next_ = 0;
   declined_ = bounced_ = attached_ = refuses_ = false;
   all_in_heaps_ = plan.mapped.has_value();
-  any_in_heap_ = false;
+  any_in_heap_ = any_unreadable_ = any_in_place_ = late_ = false;
   stranger_ = -1;
   wrong_.reset();
-  before_ = plan.mapped && contest == nullptr ? settled_.find(plan.hash, rank_, own_) : nullptr;
+  before_ = plan.mapped ? settled_.find(plan.hash, rank_, own_) : nullptr;
 }
 
 // Looks a few times, since what is awaited is usually there in less time than leaving takes.
@@ -73,10 +73,11 @@ bool Direct::soon(Ready&& ready) const {
 }
 
 Work::Moved Direct::move() {
+  if (wrong_) return {};  // what was done in place is not done again
   if (!plan_->mapped) return move_staged();
   const auto before = std::tuple(stage_, next_, piece_);
   if (stage_ == Stage::show && show()) stage_ = Stage::meet;
-  if (stage_ == Stage::meet && meet() && decide()) {
+  if (stage_ == Stage::meet && meet() && !shows_late() && decide()) {
     const bool ends = declined_ || form_->schedule->staged;
     if (declined_)
       board_->finish(sequence_);
@@ -84,7 +85,10 @@ Work::Moved Direct::move() {
       board_->finish_staged(sequence_, extent(plan_->call.root).input_bytes);
     else
       board_->finish_reading(sequence_, refuses_);
-    if (bounced_ && piece_ + 1 < plan_->bounced->pieces) show_piece();
+    if (bounced_ && piece_ + 1 < plan_->bounced->pieces) {  // while others may be busy with this one
+      show_piece(piece_ + 1);
+      board_->publish(sequence_ + 1, call_.word);
+    }
     stage_ = ends ? Stage::done : Stage::leave;
     next_ = 0;
   }
@@ -156,13 +160,19 @@ void Direct::show_places(Board::Line& line) {
   if (out != 0) shown.output_segment = memory_.segment(own.output, out);
   all_in_heaps_ = any_in_heap_ = (in == 0 || shown.input_segment != 0) && (out == 0 || shown.output_segment != 0);
   shown.in_heap = all_in_heaps_ ? 1 : 0;
+  if (straight_ && reduces(plan_->call.collective) && !all_in_heaps_) {
+    any_unreadable_ = !may_be_read(own.input, in);
+    any_in_place_ = own.output + out > own.input && own.output < own.input + in;
+  }
+  shown.unreadable = any_unreadable_ ? 1 : 0;
+  shown.in_place = any_in_place_ ? 1 : 0;
   static_assert(sizeof(HeapNews) <= Board::room_bytes && sizeof(Shown) <= Board::line_bytes);
   auto* news = reinterpret_cast<HeapNews*>(board_->beside(rank_, sequence_, sizeof(HeapNews)));  // where no copy is shown
   if (all_in_heaps_) {
     shown.has_news = memory_.tell(shown.input_segment, shown.output_segment, *news) ? 1 : 0;
   } else if (!stages_) {
     shown.has_news = memory_.tell(0, 0, *news) ? 1 : 0;
-    if (plan_->bounced) copy_but_own_share(bounce(rank_, 0), own.input, 0);
+    if (plan_->bounced && !straight_) show_piece(0);
   } else {
     show_input(board_->beside(rank_, sequence_, in));
   }
@@ -195,11 +205,13 @@ bool Direct::look(Rank peer, const Board::Line& line) {
   }
   const size_t in = extent(peer).input_bytes;
   reachable_[index] = {!plan_->mapped && in <= Board::line_bytes ? line.data : board_->beside(peer, sequence_, in), nullptr, nullptr};
-  if (!plan_->mapped || piece_ > 0) return true;
+  if (!plan_->mapped || piece_ > 0 || late_) return true;
   Shown& shown = shown_[index];
   std::memcpy(&shown, line.data, sizeof shown);
   all_in_heaps_ = all_in_heaps_ && shown.in_heap != 0;
   any_in_heap_ = any_in_heap_ || shown.in_heap != 0;
+  any_unreadable_ = any_unreadable_ || shown.unreadable != 0;
+  any_in_place_ = any_in_place_ || shown.in_place != 0;
   if (shown.has_news != 0) {
     settled_.forget();
     memory_.hear(peer, *reinterpret_cast<const HeapNews*>(board_->beside(peer, sequence_, sizeof(HeapNews))));
@@ -207,23 +219,39 @@ bool Direct::look(Rank peer, const Board::Line& line) {
   return true;
 }
 
+// True: all have met, the input of one can't be read straight, and all have begun to show their first piece in a line of its own.
+bool Direct::shows_late() {
+  if (piece_ > 0 || late_ || !any_unreadable_ || any_in_heap_) return false;
+  if (contest_ != nullptr) begin_contest();
+  if (contest_ != nullptr) contest_->refuse();
+  late_ = bounced_ = true;
+  form_ = &*plan_->mapped;
+  show_piece(0);
+  board_->publish(sequence_ + 1, call_.word);
+  board_->finish_reading(sequence_++, false);
+  next_ = 0;
+  return true;
+}
+
 // False: a peer's memory can't be mapped.
 bool Direct::decide() {
-  if (piece_ > 0) return run_piece();
+  if (piece_ > 0 || late_) return run_piece();
   if (before_ != nullptr) {
     form_ = &*plan_->mapped;
     return run_passes(before_->memory);
   }
-  if (!all_in_heaps_ && contest_ != nullptr) begin_contest();
-  attached_ = !all_in_heaps_ && straight_;
+  // Messages may reduce to other bits than a rank does by itself; whether they do is not to hang on what calls find.
+  const bool by_messages = !all_in_heaps_ && any_in_heap_ && reduces(plan_->call.collective);
+  if (!all_in_heaps_ && !by_messages && contest_ != nullptr) begin_contest();
+  attached_ = !all_in_heaps_ && !by_messages && straight_;
   // Where only some lie in heaps, those have shown no copy.
-  const bool shown = all_in_heaps_ || !any_in_heap_ || attached_;
+  const bool shown = all_in_heaps_ || attached_ || !any_in_heap_;
   form_ = shown ? plan_->form(all_in_heaps_ ? BufferKind::shared_heap : BufferKind::ordinary, straight_) : nullptr;
   declined_ = form_ == nullptr;
   bounced_ = !declined_ && !all_in_heaps_ && !attached_ && !form_->schedule->staged;
   if (attached_) attach();
   if (declined_ || (all_in_heaps_ && !reach())) return declined_;
-  if (all_in_heaps_ && contest_ == nullptr) settled_.keep(plan_->hash, shown_, reachable_);
+  if (all_in_heaps_) settled_.keep(plan_->hash, shown_, reachable_);
   if (!bounced_) return run_passes(reachable_);
   awaited_ = &form_->users;
   return run_piece();
@@ -231,10 +259,24 @@ bool Direct::decide() {
 
 bool Direct::run_passes(const std::vector<RankMemory>& memory) {
   awaited_ = attached_ ? &others_ : &form_->users;  // where one can't read, all must hear of it
-  const Status read = passes_.run(*plan_, *form_, memory, copies_away());
+  const std::span<std::byte> room(attached_ ? board_->bounce(rank_) : nullptr, attached_ ? board_->bounce_bytes() : 0);
+  const Status read = passes_.run(*plan_, *form_, memory, copies_away(), room);
   refuses_ = !read;
-  if (!read && !std::exchange(said_unreadable_, true)) say_unreadable(read.error());
+  if (!read && reduces(plan_->call.collective) && any_in_place_) {  // some rank may have written over its input
+    stranger_ = passes_.unread();
+    wrong_ = read.error();
+    return false;
+  }
+  if (!read) say_unreadable(read.error());
   return true;
+}
+
+// Whether the kernel copies this rank's memory, which it then does for the others, too.
+bool Direct::may_be_read(const std::byte* data, size_t bytes) {
+  const transport::Attached& own = board_->attached()[static_cast<size_t>(rank_)];
+  const Status read = bytes == 0 ? Status() : own.reads_ends(reinterpret_cast<uintptr_t>(data), bytes);
+  if (!read) say_unreadable(read.error());
+  return static_cast<bool>(read);
 }
 
 // Floats added in one order are the same on all ranks.
@@ -246,14 +288,15 @@ void Direct::begin_contest() {
 
 bool Direct::copies_away() const {
   const Extent& mine = extent(rank_);
-  if (bounced_ || mine.input_bytes + mine.output_bytes < away_.results) return false;
+  if (mine.input_bytes + mine.output_bytes < away_.results) return false;
   const RankMemory& own = reachable_[static_cast<size_t>(rank_)];
   return mine.own_bytes({own.input, own.output}) >= away_.results;
 }
 
 // The kernel reads no memory of devices, and none that another program keeps from it.
-void Direct::say_unreadable(const Error& error) const {
-  log::info("rank {}: a buffer of another rank can't be read straight, messages carry the call: {}", rank_, error.what);
+void Direct::say_unreadable(const Error& error) {
+  if (!std::exchange(said_unreadable_, true))
+    log::info("rank {}: a buffer can't be read straight, copies carry the call: {}", rank_, error.what);
 }
 
 void Direct::attach() {
@@ -269,14 +312,12 @@ std::byte* Direct::bounce(Rank rank, size_t piece) const { return board_->bounce
 
 size_t Direct::piece_offset(size_t piece) const { return piece * plan_->bounced->count * size_of(plan_->call.type); }
 
-// A piece but for what this rank reduces of it, which no other rank reads or writes.
-void Direct::copy_but_own_share(std::byte* to, const std::byte* from, size_t piece) const {
-  const size_t bytes = std::min(piece_offset(1), extent(rank_).input_bytes - piece_offset(piece));
-  const std::vector<BoundPass>& passes = plan_->bounced->form(piece).passes;
-  const size_t begin = passes.empty() ? bytes : passes.front().from.front().offset;
-  const size_t end = passes.empty() ? bytes : begin + passes.front().count * size_of(plan_->call.type);
-  kernels::copy(to, from, begin);
-  kernels::copy(to + end, from + end, bytes - end);
+// What others read of it. All have come to the piece before, so that the line is free, and the half of the bounce buffer, too, which was
+// the one's before that.
+void Direct::show_piece(size_t piece) {
+  const std::byte* const own = own_.input + piece_offset(piece);
+  for (const Bounced::Range& range : plan_->bounced->piece(piece).read)
+    kernels::copy(bounce(rank_, piece) + range.bounced, own + range.own, range.bytes);
 }
 
 // All have come to the piece.
@@ -284,21 +325,16 @@ bool Direct::run_piece() {
   const size_t offset = piece_offset(piece_);
   for (const Rank peer : others_) reachable_[static_cast<size_t>(peer)] = {bounce(peer, piece_), bounce(peer, piece_), nullptr};
   reachable_[static_cast<size_t>(rank_)] = {own_.input + offset, own_.output + offset, nullptr};
-  const Status made = passes_.run(*plan_, plan_->bounced->form(piece_), reachable_, false);
-  if (!made) wrong_ = made.error();
+  const Status made = passes_.run(*plan_, plan_->bounced->piece(piece_).form, reachable_, copies_away());
+  if (!made) wrong_ = made.error(), stranger_ = others_.front();
   return static_cast<bool>(made);
 }
 
-// The next one, while others may be busy with this. All others have come to this one, so that the line is free, and the half of the bounce
-// buffer, too, which was the one's before.
-void Direct::show_piece() {
-  copy_but_own_share(bounce(rank_, piece_ + 1), own_.input + piece_offset(piece_ + 1), piece_ + 1);
-  board_->publish(sequence_ + 1, call_.word);
-}
-
-// All others have reduced their shares of the piece. True: it was the last.
+// All others are done with the piece. True: it was the last.
 bool Direct::take_piece() {
-  copy_but_own_share(own_.output + piece_offset(piece_), bounce(rank_, piece_), piece_);
+  std::byte* const own = own_.output + piece_offset(piece_);
+  for (const Bounced::Range& range : plan_->bounced->piece(piece_).written)
+    kernels::copy(own + range.own, bounce(rank_, piece_) + range.bounced, range.bytes);
   if (++piece_ == plan_->bounced->pieces) return true;
   ++sequence_;
   return false;

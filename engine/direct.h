@@ -3,9 +3,11 @@
 //
 // Mapped, when everybody's buffers lie in shared heaps: each rank does its share of the work on everybody's memory, and waits until all
 // have. Staged, when everybody has shown a copy: each rank reads the others' and writes its own output. Bounced, when nobody's buffers lie
-// there and inputs are too large to be read by everybody: as mapped, piece by piece, on copies of what others reduce of it. Attached, when
-// not everybody's do, and that is the faster way: a rank reads the others' buffers by system calls, and waits until all have; where one
-// can't, all decline after that. Else all decline, and messages carry the call; those outside heaps have copied in vain then.
+// there and inputs are larger than what is staged: as mapped, piece by piece, on copies of what others read of it. Attached, when not
+// everybody's do, or of reductions nobody's, and that is the faster way: a rank reads the others' buffers by system calls, and waits until
+// all have; where one can't, all decline after that. A reduction may have written over its input by then, so that ranks say before whether
+// theirs can be read, and go on bounced where not. Else all decline, and messages carry the call; those outside heaps have copied in vain
+// then.
 //
 // Used by one thread; a run allocates nothing, but for memory that a call names for the first time. It must not know how to wait.
 #pragma once
@@ -66,12 +68,13 @@ class Direct final : public Work {
   bool reach();
   bool run_passes(const std::vector<RankMemory>& memory);
   void begin_contest();
+  bool shows_late();
+  bool may_be_read(const std::byte* data, size_t bytes);
   bool copies_away() const;
-  void say_unreadable(const Error&) const;
+  void say_unreadable(const Error&);
   std::byte* bounce(Rank rank, size_t piece) const;
   size_t piece_offset(size_t piece) const;
-  void copy_but_own_share(std::byte* to, const std::byte* from, size_t piece) const;
-  void show_piece();
+  void show_piece(size_t piece);
   bool run_piece();
   bool take_piece();
   void attach();
@@ -97,9 +100,10 @@ class Direct final : public Work {
   Contest* contest_ = nullptr;
   bool straight_ = false, stages_ = false;  // what ordinary buffers are
   bool declined_ = false, bounced_ = false, attached_ = false, refuses_ = false, said_unreadable_ = false;
+  bool late_ = false;  // the first piece is shown after all have met
   RankMemory own_;
   size_t piece_ = 0;  // bounced: that is under way
-  bool all_in_heaps_ = true, any_in_heap_ = false;
+  bool all_in_heaps_ = true, any_in_heap_ = false, any_unreadable_ = false, any_in_place_ = false;
   Rank stranger_ = -1;
   std::optional<Error> wrong_;
   std::vector<Shown> shown_;           // by rank

@@ -44,6 +44,32 @@ std::vector<Rank> reached(const std::vector<Pass>& passes, Rank rank) {
   return {found.begin(), found.end()};
 }
 
+// Of a block's chunks, in elements.
+std::vector<size_t> bounds_of(const schedule::Direct& direct, const Call& call) {
+  return chunk_bounds(call.count, direct.layout.chunks, std::max<size_t>(1, 64 / size_of(call.type)));
+}
+
+// Where these chunks of a rank's buffer are, and where on a bounce buffer.
+std::vector<Bounced::Range> ranges_of(const std::set<uint32_t>& chunks, const schedule::Direct& direct, const Call& call,
+                                      size_t own_stride) {
+  const uint32_t each = direct.layout.chunks;
+  const size_t element = size_of(call.type);
+  const std::vector<size_t> bounds = bounds_of(direct, call);
+  std::vector<Bounced::Range> ranges;
+  for (const uint32_t chunk : chunks) {
+    const size_t block = chunk / each, begin = bounds[chunk % each], bytes = (bounds[chunk % each + 1] - begin) * element;
+    const Bounced::Range next{(block * own_stride + begin) * element, (block * call.count + begin) * element, bytes};
+    const auto follows = [&](const Bounced::Range& last) {
+      return last.own + last.bytes == next.own && last.bounced + last.bytes == next.bounced;
+    };
+    if (!ranges.empty() && follows(ranges.back()))
+      ranges.back().bytes += bytes;
+    else if (bytes != 0)
+      ranges.push_back(next);
+  }
+  return ranges;
+}
+
 const kernels::Arithmetic* combines_two(const std::vector<BoundPass>& passes, const Call& call) {
   const kernels::Arithmetic& arithmetic = kernels::arithmetic(call.type, call.op);
   const bool as_they_are = reduces(call.collective) && arithmetic.scale == nullptr && arithmetic.divide == nullptr;
@@ -53,12 +79,13 @@ const kernels::Arithmetic* combines_two(const std::vector<BoundPass>& passes, co
 
 }  // namespace
 
-std::vector<BoundPass> bound_passes(const schedule::Direct& direct, Rank rank, const Call& call) {
+std::vector<BoundPass> bound_passes(const schedule::Direct& direct, Rank rank, const Call& call, size_t own_stride) {
   const uint32_t chunks = direct.layout.chunks;
   const size_t element = size_of(call.type);
-  const std::vector<size_t> bounds = chunk_bounds(call.count, chunks, std::max<size_t>(1, 64 / element));
+  const std::vector<size_t> bounds = bounds_of(direct, call);
   const auto place = [&](Spot spot) {
-    return BoundPass::Place{spot.rank, (spot.chunk / chunks * call.count + bounds[spot.chunk % chunks]) * element};
+    const size_t stride = spot.rank == rank && own_stride != 0 ? own_stride : call.count;
+    return BoundPass::Place{spot.rank, (spot.chunk / chunks * stride + bounds[spot.chunk % chunks]) * element};
   };
   std::vector<BoundPass> all;
   for (const Pass& pass : direct.passes[static_cast<size_t>(rank)]) {
@@ -79,12 +106,13 @@ const DirectForm* DirectPlan::form(BufferKind kind, bool straight) const {
   return bounced ? &*mapped : nullptr;
 }
 
-topo::BufferAccess DirectPlan::access(BufferKind kind) const {
-  if (kind == BufferKind::shared_heap || !(bounced || read)) return topo::BufferAccess::heap;
-  return bounced ? topo::BufferAccess::bounced : topo::BufferAccess::attached;
+topo::BufferAccess DirectPlan::access(const DirectForm& form, BufferKind kind) const {
+  if (read && &form == &*read) return topo::BufferAccess::attached;
+  const bool on_copies = bounced && kind == BufferKind::ordinary && !form.schedule->staged;
+  return on_copies ? topo::BufferAccess::bounced : topo::BufferAccess::heap;
 }
 
-Result<DirectForm> DirectForms::form(const Call& call, Kind kind) {
+Result<DirectForm> DirectForms::form(const Call& call, Kind kind, size_t own_stride) {
   struct Maker {
     const char* name;
     schedule::Direct (*make)(Layout);
@@ -104,26 +132,46 @@ Result<DirectForm> DirectForms::form(const Call& call, Kind kind) {
     }
     proven = made;
   }
-  std::vector<BoundPass> passes = bound_passes(*proven, rank_, call);
+  std::vector<BoundPass> passes = bound_passes(*proven, rank_, call, own_stride);
   const kernels::Arithmetic* combines = combines_two(passes, call);
   return DirectForm{proven, std::move(passes), reached(proven->passes[static_cast<size_t>(rank_)], rank_), users(*proven, rank_), combines};
 }
 
 // Two pieces are under way, so that one is copied while others are still busy with the one before.
 Result<Bounced> DirectForms::bounced(const Call& call) {
-  const size_t most = bounce_bytes_ / 2 / size_of(call.type);
+  constexpr size_t line = 64;
+  const size_t most = bounce_bytes_ / 2 / engine::layout(call, ranks_).input_blocks() / line * line / size_of(call.type);
   Bounced out{std::min(call.count, most), (call.count + most - 1) / most, {}, {}};
   Call part = call;
   part.count = out.count;
-  out.piece = GYRE_TRY(form(part, Kind::mapped));
+  out.each = GYRE_TRY(piece(part, call.count));
   part.count = call.count - (out.pieces - 1) * out.count;
-  out.last = GYRE_TRY(form(part, Kind::mapped));
+  out.last = GYRE_TRY(piece(part, call.count));
   return out;
+}
+
+Result<Bounced::Piece> DirectForms::piece(const Call& part, size_t own_stride) {
+  DirectForm made = GYRE_TRY(form(part, Kind::mapped, own_stride));
+  const schedule::Direct& direct = *made.schedule;
+  const auto [read, written] = touched_by_others(direct, rank_);
+  auto shown = ranges_of(read, direct, part, own_stride), taken = ranges_of(written, direct, part, own_stride);
+  return Bounced::Piece{std::move(made), std::move(shown), std::move(taken)};
+}
+
+// Where ranks share processors, meeting for each piece takes longer than messages do; between very many a piece has little of each block.
+bool DirectForms::may_bounce(const Call& call, size_t input_bytes) const {
+  constexpr size_t least_piece = 4096;
+  if (rooted(call.collective) || bounce_bytes_ / 2 / engine::layout(call, ranks_).input_blocks() < least_piece) return false;
+  if (call.collective == Collective::reduce_scatter) return bounds_.bounced_scatters && within(input_bytes, bounds_.bounced_most_scattered);
+  return call.collective != Collective::all_to_all || bounds_.bounced_all_to_all;
 }
 
 // What is not here is as fast or faster by messages, or by copies shown on the board where `shows`.
 bool DirectForms::attaches(const Call& call, bool shows) const {
-  if (!attached_ || reduces(call.collective) || !bounds_.attaches(ranks_)) return false;
+  // What a reduction reads, its rank has in its bounce buffer until it is reduced.
+  const bool has_room =
+      !reduces(call.collective) || (call.collective == Collective::reduce_scatter && bounds_.attached_reduces && bounce_bytes_ > 0);
+  if (!attached_ || !has_room || !bounds_.attaches(ranks_)) return false;
   const bool by_root = rooted(call.collective);
   if (shows && (by_root || !bounds_.attached_shown)) return false;
   const size_t block = call.count * size_of(call.type);
@@ -152,8 +200,9 @@ Result<DirectPlan> DirectForms::plan(const Call& any, bool ordered, bool may_sta
   const size_t block = plan.call.count * size_of(plan.call.type);
   const size_t bytes = layout.input_blocks() * block;
   if (layout.input_blocks() > 1) plan.unread_bytes = block;
-  const bool bounces = may_map && plan.call.collective == Collective::all_reduce && bounce_bytes_ > 0;
-  const size_t most_staged = bounces ? most_read_by_all(plan.call) : transport::Board::slot_bytes;
+  const bool bounces = may_map && may_bounce(plan.call, bytes);
+  const bool shares = bounces && plan.call.collective == Collective::all_reduce;
+  const size_t most_staged = shares ? most_read_by_all(plan.call) : transport::Board::slot_bytes;
   const bool shows = may_stage && bytes <= most_staged;
   if (may_map && attaches(plan.call, shows)) plan.read = GYRE_TRY(form(plan.call, Kind::read));
   plan.contested = plan.read && may_stage;

@@ -27,8 +27,9 @@ struct BoundPass {
   size_t count = 0;  ///< elements, at least one
 };
 
-/// A rank's, of such a call; those without elements are none.
-std::vector<BoundPass> bound_passes(const schedule::Direct&, Rank, const Call&);
+/// A rank's, of such a call; those without elements are none. `own_stride`: elements from one block of its own buffers to the next, where
+/// the call is a piece of each; 0: they follow each other.
+std::vector<BoundPass> bound_passes(const schedule::Direct&, Rank, const Call&, size_t own_stride = 0);
 
 /// One of the forms, for one rank.
 struct DirectForm {
@@ -43,13 +44,21 @@ struct DirectForm {
   std::string_view family() const { return schedule->staged ? "one_shot" : "two_shot"; }
 };
 
-/// How mapped runs on copies, piece by piece: half of a bounce buffer has room for one.
+/// How mapped runs on copies, piece by piece of each block: half of a bounce buffer has room for one.
 struct Bounced {
-  size_t count = 0;  ///< elements of a piece; the last may have fewer
+  /// In bytes from the beginning of a piece in this rank's buffers, and of the half.
+  struct Range {
+    size_t own = 0, bounced = 0, bytes = 0;
+  };
+  struct Piece {
+    DirectForm form;
+    std::vector<Range> read, written;  ///< by other ranks, of this rank's input and output
+  };
+  size_t count = 0;  ///< elements of a piece of a block; the last may have fewer
   size_t pieces = 0;
-  DirectForm piece, last;
+  Piece each, last;
 
-  const DirectForm& form(size_t index) const { return index + 1 < pieces ? piece : last; }
+  const Piece& piece(size_t index) const { return index + 1 < pieces ? each : last; }
 };
 
 struct DirectPlan {
@@ -68,7 +77,7 @@ struct DirectPlan {
 
   /// The form that runs where all ranks' buffers lie so, read `straight` or not; null: messages carry the call.
   const DirectForm* form(BufferKind, bool straight = true) const;
-  topo::BufferAccess access(BufferKind) const;
+  topo::BufferAccess access(const DirectForm&, BufferKind) const;
 };
 
 /// Forms with their proofs, by collective and root.
@@ -83,10 +92,12 @@ class DirectForms {
  private:
   enum class Kind : uint8_t { staged, mapped, read };
 
-  Result<DirectForm> form(const Call&, Kind);
+  Result<DirectForm> form(const Call&, Kind, size_t own_stride = 0);
+  Result<Bounced::Piece> piece(const Call&, size_t own_stride);
   size_t most_read_by_all(const Call&) const;
   size_t staged_at_best(Collective) const;
   Result<Bounced> bounced(const Call&);
+  bool may_bounce(const Call&, size_t input_bytes) const;
   bool attaches(const Call&, bool shows) const;
 
   Rank rank_;

@@ -174,7 +174,7 @@ Result<topo::Price> Planner::price(const DirectForm& form, const DirectPlan& pla
   const topo::Costs& costs = circumstances_.costs;
   if (!costs.direct) return Error{Code::invalid_usage, "the constants have no costs of ranks that reach each other's memory"};
   const auto block_bytes = static_cast<double>(plan.call.count * size_of(plan.call.type));
-  const topo::BufferAccess access = form.schedule->staged ? topo::BufferAccess::heap : plan.access(kind);
+  const topo::BufferAccess access = plan.access(form, kind);
   topo::Price price = topo::price(*form.schedule, *costs.direct, block_bytes, costs.processors_per_node, access);
   if (access != topo::BufferAccess::bounced) return price;
   const double meetings = price.latency * static_cast<double>(plan.bounced->pieces - 1);

@@ -19,16 +19,18 @@ std::string_view when_it_runs(const DirectPlan& plan, const DirectForm& form, Bu
 }  // namespace
 
 std::string_view Planner::form_name(const DirectForm& form, const DirectPlan& plan, BufferKind kind) {
-  return form.schedule->staged ? "staged" : topo::name(plan.access(kind));
+  return form.schedule->staged ? "staged" : topo::name(plan.access(form, kind));
 }
 
 std::vector<topo::DirectCandidate> Planner::direct_candidates(const Planned& planned, BufferKind kind) const {
   std::vector<topo::DirectCandidate> all;
   if (!planned.direct) return all;
   const DirectPlan& plan = *planned.direct;
-  const bool attached = plan.access(kind) == topo::BufferAccess::attached;
-  for (const auto* form : {&plan.staged, attached ? &plan.read : &plan.mapped}) {
-    if (!*form || (attached && !plan.contested && form == &plan.staged)) continue;  // what is read straight needs no copy
+  const bool straight = plan.read && kind == BufferKind::ordinary;
+  for (const auto* form : {&plan.staged, &plan.read, &plan.mapped}) {
+    if (!*form || (form == &plan.read && !straight)) continue;
+    if (straight && form == &plan.mapped && !plan.bounced) continue;
+    if (straight && form != &plan.read && !plan.contested) continue;  // what is read straight needs no copy
     topo::DirectCandidate out{(*form)->family(), form_name(**form, plan, kind), {}, {}, when_it_runs(plan, **form, kind)};
     const auto priced = price(**form, plan, kind);
     if (priced) {
@@ -85,7 +87,9 @@ std::string Planner::outcome(const Planned& planned, BufferKind kind) {
 std::string Planned::counted(BufferKind kind) const {
   if (!contested(kind)) return std::string(algorithm(kind));
   const DirectForm* const with = copies();
-  return fmt::format("{} or {}, {},", algorithm(kind), with != nullptr ? with->family() : messages->schedule().family, by_calls);
+  const std::string_view straight = algorithm(kind), copied = with != nullptr ? with->family() : messages->schedule().family;
+  if (copied == straight) return fmt::format("{}, attached or bounced, {},", straight, by_calls);
+  return fmt::format("{} or {}, {},", straight, copied, by_calls);
 }
 
 }  // namespace gyre::engine

@@ -13,8 +13,9 @@ namespace gyre::engine {
 struct Shown {
   uint64_t input = 0, output = 0;  ///< addresses in the process that shows them
   uint64_t input_segment = 0, output_segment = 0;
-  uint16_t in_heap = 0, has_news = 0;
-  float saved = 0;  ///< Contest's
+  uint8_t in_heap = 0, has_news = 0;
+  uint8_t unreadable = 0, in_place = 0;  ///< of a reduction that others are to read straight
+  float saved = 0;                       ///< Contest's
 
   /// True of the same bytes.
   bool is(const std::byte* line) const;

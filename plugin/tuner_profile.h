@@ -1,7 +1,7 @@
 // A profile: the JSON that gyre-perf writes of a machine. The engine takes from it what things cost (topo/constants.h), the tuner its
 // "nccl",
 //
-//   "nccl": {"machine": "dgx_h100", "version": "0.1.0+3", "date": "2026-11-26", "origin": "predicted, not measured on GPUs",
+//   "nccl": {"machine": "dgx_h100", "version": "0.1.0+4", "date": "2026-11-26", "origin": "predicted, not measured on GPUs",
 //            "jobs": [{"ranks_per_node": 8, "nodes": 2, "choices": {"all_reduce": [[0, "tree/ll"], [3280000, "tree/ll128"]]}}]}
 //
 // where a choice holds from its number of bytes to where the next one begins, and a job's for as many nodes to where the next one with as

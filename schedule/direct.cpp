@@ -75,6 +75,20 @@ Direct own_outputs(Layout layout, bool staged) {
 
 }  // namespace
 
+Touched touched_by_others(const Direct& direct, Rank rank) {
+  Touched touched;
+  const auto take = [&](const std::vector<Spot>& spots, std::set<uint32_t>& chunks) {
+    for (const Spot spot : spots) {
+      if (spot.rank == rank) chunks.insert(spot.chunk);
+    }
+  };
+  for (Rank by = 0; by < direct.layout.ranks; ++by) {
+    if (by == rank) continue;
+    for (const Pass& pass : direct.passes[static_cast<size_t>(by)]) take(pass.from, touched.read), take(pass.to, touched.written);
+  }
+  return touched;
+}
+
 std::vector<Rank> order_of(const Schedule& schedule, Rank rank, const Step& step) {
   const auto from = schedule.peers(step.from);
   std::vector<Rank> order(from.begin(), from.end());

@@ -6,6 +6,7 @@
 //   read:   ranks read each other's inputs, and each writes its own output.
 // Pure data, proven before it runs, as schedules of messages are (verify.h).
 #pragma once
+#include <set>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,12 @@ Direct read(Layout);
 Direct mapped(const Schedule&);
 /// In which a step that reduces takes the parts of the ranks from which they come, and its own.
 std::vector<Rank> order_of(const Schedule&, Rank, const Step&);
+
+/// Chunks that passes of other ranks read of this rank's input, and write of its output; ascending.
+struct Touched {
+  std::set<uint32_t> read, written;
+};
+Touched touched_by_others(const Direct&, Rank);
 
 /// What is wrong with it: a pass that writes nothing, an output chunk that nobody or two write, that is not what the collective defines in
 /// that order, or that somebody may still read; empty: it computes the collective, in whatever order ranks go.

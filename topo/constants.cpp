@@ -72,7 +72,8 @@ Result<DirectCosts> direct(const JsonObject& from) {
 Result<DirectBounds> direct_bounds(const JsonObject& from) {
   GYRE_TRY(from.only({"shown_bytes", "shown_rooted_bytes", "read_by_all_elements", "read_by_all_least_bytes", "read_by_all_most_bytes",
                       "attached_ranks", "attached_shown", "attached_least_bytes", "attached_least_rooted_bytes",
-                      "attached_most_rooted_bytes", "attached_most_read_bytes", "origin"}));
+                      "attached_most_rooted_bytes", "attached_most_read_bytes", "bounced_scatters", "bounced_most_scattered_bytes",
+                      "bounced_all_to_all", "attached_reduces", "origin"}));
   DirectBounds out;
   out.shown = GYRE_TRY(from.bytes("shown_bytes"));
   out.shown_rooted = GYRE_TRY(from.bytes("shown_rooted_bytes"));
@@ -86,6 +87,11 @@ Result<DirectBounds> direct_bounds(const JsonObject& from) {
   out.attached_least_rooted = GYRE_TRY(from.bytes("attached_least_rooted_bytes"));
   out.attached_most_rooted = GYRE_TRY(from.bytes("attached_most_rooted_bytes"));
   out.attached_most_read = GYRE_TRY(from.bytes("attached_most_read_bytes"));
+  const auto has = [&](const char* key) { return from.value().contains(key); };  // files of before 2026-12 have none of these
+  if (has("bounced_scatters")) out.bounced_scatters = GYRE_TRY(from.truth("bounced_scatters"));
+  if (has("bounced_most_scattered_bytes")) out.bounced_most_scattered = GYRE_TRY(from.bytes("bounced_most_scattered_bytes"));
+  if (has("bounced_all_to_all")) out.bounced_all_to_all = GYRE_TRY(from.truth("bounced_all_to_all"));
+  if (has("attached_reduces")) out.attached_reduces = GYRE_TRY(from.truth("attached_reduces"));
   return out;
 }
 

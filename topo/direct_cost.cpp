@@ -22,16 +22,17 @@ Moved moved(const schedule::Direct& direct, Rank rank, double block_bytes, Buffe
   for (const schedule::Pass& pass : direct.passes[static_cast<size_t>(rank)]) {
     for (const schedule::Spot from : pass.from) {
       (direct.staged && from.rank != rank ? out.shown : out.touched) += chunk;
-      if (from.rank != rank) out.others.insert(from.rank);
+      if (from.rank == rank) continue;
+      out.others.insert(from.rank);
+      out.calls += 1;
+      out.attached += chunk;
     }
     out.touched += chunk * static_cast<double>(pass.to.size());
-    if (pass.from.front().rank == rank) continue;
-    out.calls += 1;
-    out.attached += chunk;
   }
   if (direct.staged && layout.has_input(rank)) out.shown += block_bytes * layout.input_blocks();
-  // All but a rank's own share.
-  if (access == BufferAccess::bounced) out.touched += 2 * (block_bytes - chunk) * (layout.input_blocks() + layout.output_blocks());
+  if (access != BufferAccess::bounced) return out;
+  const auto [read, written] = touched_by_others(direct, rank);
+  out.touched += 2 * chunk * static_cast<double>(read.size() + written.size());
   return out;
 }
 

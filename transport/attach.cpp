@@ -49,4 +49,13 @@ Status Attached::read(void* to, uint64_t from, size_t bytes) const {
   return {};
 }
 
+Status Attached::reads_ends(uint64_t from, size_t bytes) const {
+  std::byte ends[2];
+  const auto at = [](uint64_t place) { return iovec{reinterpret_cast<void*>(place), 1}; };  // NOLINT(performance-no-int-to-ptr)
+  const iovec own{ends, sizeof ends}, other[] = {at(from), at(from + bytes - 1)};
+  const ssize_t done = process_vm_readv(static_cast<pid_t>(address_.pid), &own, 1, other, 2, 0);
+  if (done == sizeof ends) return {};
+  return Error{Code::remote, "process_vm_readv: " + errno_text(done < 0 ? errno : EFAULT)};
+}
+
 }  // namespace gyre::transport

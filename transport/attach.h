@@ -26,6 +26,8 @@ class Attached {
 
   /// What it read is that process's: its word is read last. Error: Code::remote, in words; some may have been copied.
   Status read(void* to, uint64_t from, size_t bytes) const;
+  /// Whether its memory's first and last byte, of at least one, are of a kind that the kernel copies. Error: as read().
+  Status reads_ends(uint64_t from, size_t bytes) const;
 
  private:
   explicit Attached(const ProcessAddress& address) : address_(address) {}

@@ -59,7 +59,8 @@ class Board {
   }
   /// A rank's slots together, aligned to a page; zeros before the first call.
   std::byte* all_slots(Rank rank) const { return base(rank) + slots_at; }
-  /// A rank's bounce buffer. Free again for it when all others have finished the call that it was for.
+  /// A rank's bounce buffer. Free again for it when all others have finished the call that it was for; in calls in which nobody shows
+  /// anything there it is the rank's own.
   std::byte* bounce(Rank rank) const { return base(rank) + bounce_at; }
   /// Shows the line to all. `word`: what they must agree on.
   void publish(uint64_t sequence, uint64_t word) {

@@ -55,30 +55,55 @@ TEST_CASE("all ranks read all inputs of an all-reduce where that is the faster w
   }
 }
 
-TEST_CASE("a bounced all-reduce goes in pieces of which a bounce buffer has room for two") {
-  const auto pieces = [](size_t count, DataType type) {
-    const auto plan = DirectForms(0, 2, test::direct_bounds(false), 2 << 20, false)
-                          .plan({Collective::all_reduce, count, type, ReduceOp::sum, 0}, false, count > 0, true);
+TEST_CASE("a bounced call goes in pieces of which a bounce buffer has room for two") {
+  const auto pieces_of = [](Collective collective, size_t count, DataType type, int ranks, bool crowded) {
+    const auto plan = DirectForms(0, ranks, test::direct_bounds(crowded), 2 << 20, false)
+                          .plan({collective, count, type, ReduceOp::sum, 0}, false, count > 0, true);
     return plan->bounced ? std::pair(plan->bounced->pieces, plan->bounced->count) : std::pair(size_t{0}, size_t{0});
   };
+  const auto pieces = [&](size_t count, DataType type) { return pieces_of(Collective::all_reduce, count, type, 2, false); };
   CHECK(pieces(0, DataType::float32) == std::pair(size_t{0}, size_t{0}));
   CHECK(pieces(512, DataType::float32) == std::pair(size_t{0}, size_t{0}));
   CHECK(pieces(513, DataType::float32) == std::pair(size_t{1}, size_t{513}));
   CHECK(pieces(1 << 18, DataType::float32) == std::pair(size_t{1}, size_t{1} << 18));
   CHECK(pieces((1 << 18) + 1, DataType::float32) == std::pair(size_t{2}, size_t{1} << 18));
   CHECK(pieces((size_t{1} << 30) - 1, DataType::int8) == std::pair(size_t{1024}, size_t{1} << 20));
+  const auto blocks = [&](Collective collective, size_t bytes, int ranks, bool crowded) {
+    return pieces_of(collective, bytes, DataType::int8, ranks, crowded).first;
+  };
+  for (const Collective collective : {Collective::reduce_scatter, Collective::all_to_all}) {  // a piece of each rank's block
+    CHECK(blocks(collective, 16 << 10, 2, false) == 0);
+    CHECK(blocks(collective, (16 << 10) + 1, 2, false) == 1);
+    CHECK(blocks(collective, 512 << 10, 2, false) == 1);
+    CHECK(blocks(collective, (512 << 10) + 1, 2, false) == 2);
+    CHECK(blocks(collective, (256 << 10) + 1, 4, false) == 2);
+  }
+  CHECK(blocks(Collective::all_gather, 32 << 10, 4, false) == 0);
+  CHECK(blocks(Collective::all_gather, (32 << 10) + 1, 4, true) == 1);
+  CHECK(blocks(Collective::all_gather, (1 << 20) + 1, 4, false) == 2);
+  CHECK(blocks(Collective::reduce_scatter, 256 << 10, 4, true) == 1);
+  CHECK(blocks(Collective::reduce_scatter, (256 << 10) + 1, 4, true) == 0);
+  CHECK(blocks(Collective::all_to_all, 64 << 10, 4, true) == 0);
+  for (const Collective collective : all_collectives()) {
+    if (rooted(collective)) CHECK(blocks(collective, 1 << 20, 2, false) == 0);
+  }
 }
 
 TEST_CASE("blocks are read straight where one copy is the faster way") {
-  const auto straight = [](int ranks, bool crowded, Collective collective, size_t block_bytes) {
-    return DirectForms(0, ranks, test::direct_bounds(crowded), 0, true)
+  const auto straight = [](int ranks, bool crowded, Collective collective, size_t block_bytes, size_t bounce_bytes = 0) {
+    return DirectForms(0, ranks, test::direct_bounds(crowded), bounce_bytes, true)
         .plan({collective, block_bytes, DataType::int8, ReduceOp::sum, 0}, false, true, true)
         ->read.has_value();
   };
   constexpr size_t shown = transport::Board::slot_bytes;
   for (const Collective collective : all_collectives()) {
     if (reduces(collective)) {
-      CHECK_FALSE(straight(2, false, collective, size_t{1} << 30));
+      CHECK_FALSE(straight(2, false, collective, size_t{1} << 30));  // there is no room for what it reads
+      const bool scatters = collective == Collective::reduce_scatter;
+      CHECK(straight(2, false, collective, size_t{1} << 30, 2 << 20) == scatters);
+      CHECK(straight(2, false, collective, 16 << 10, 2 << 20) == scatters);
+      CHECK_FALSE(straight(2, false, collective, (16 << 10) - 1, 2 << 20));
+      CHECK_FALSE(straight(4, true, collective, 256 << 10, 2 << 20));
       continue;
     }
     const bool by_root = rooted(collective);
@@ -172,9 +197,9 @@ TEST_CASE("messages that run only where a direct form is declined are chosen by 
   const auto words = run_ranks(2, all_configured({"GYRE_TRANSPORT=shm"}), [](Communicator& communicator) -> std::string {
     for (const auto& [collective, count] : {std::pair(Collective::reduce_scatter, size_t{4000}),  // staged or mapped
                                             {Collective::all_reduce, 9000},                       // bounced
-                                            {Collective::all_gather, 1 << 18}}) {                 // attached, or by messages
+                                            {Collective::broadcast, 1 << 18}}) {                  // attached, or by messages
       const std::string table = communicator.explain({collective, count, DataType::float32, ReduceOp::sum, 0});
-      const bool rarely = collective != Collective::all_gather;
+      const bool rarely = collective != Collective::broadcast;
       if (contains(table, "the weights that decide, by prices") != rarely) return table;
     }
     return {};

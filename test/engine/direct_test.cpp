@@ -38,7 +38,7 @@ const auto over_shm = all_configured({"GYRE_TRANSPORT=shm", "GYRE_SLOT_BYTES=4K"
 
 using InHeap = test::JobMemory<int32_t, HeapAllocator<int32_t>>;
 using Private = test::JobMemory<int32_t>;
-// Around what fits a line, what is staged at best, what fits the board, and, of an all-reduce, what is bounced.
+// Around what fits a line, what is staged at best, what fits the board, and what is bounced.
 const std::vector<size_t> direct_counts{0, 1, 13, 128, 129, 513, 2049, 8192, 8193, 30011};
 
 /// All collectives of all roots; `in_heap` says whose buffers lie there.
@@ -255,14 +255,19 @@ TEST_CASE("direct calls that differ are an error that names them, on all ranks")
   }
 }
 
-TEST_CASE("all-reduces of ordinary buffers larger than a bounce buffer are right, whatever is left for the last piece") {
+TEST_CASE("calls of ordinary buffers larger than a bounce buffer are right, whatever is left for the last piece") {
   for (const int ranks : some_ranks) {
     CHECK(first_wrong(run_ranks(ranks, over_shm, [](Communicator& communicator) {
             std::string wrong;
-            for (const size_t count : std::initializer_list<size_t>{262144, 262145, 524288 + 7, 786432 + 100003}) {
-              const Call call{Collective::all_reduce, count, DataType::int32, all_reduce_ops()[count % reduce_op_count], 0};
-              for (const bool in_place : {false, true}) {
-                if (wrong.empty()) wrong = checked_direct<Private>(communicator, call, in_place);
+            for (const Collective collective : all_collectives()) {
+              for (const size_t count : std::initializer_list<size_t>{262144, 262145, 524288 + 7, 786432 + 100003}) {
+                const bool by_blocks = collective == Collective::reduce_scatter || collective == Collective::all_to_all;
+                const size_t block = by_blocks ? count / static_cast<size_t>(communicator.size()) : count;
+                const Call call{collective, block, DataType::int32, all_reduce_ops()[count % reduce_op_count], 0};
+                for (const bool in_place : {false, true}) {
+                  if (rooted(collective) || (in_place && collective == Collective::all_to_all)) continue;
+                  if (wrong.empty()) wrong = checked_direct<Private>(communicator, call, in_place);
+                }
               }
             }
             return wrong;
@@ -287,7 +292,10 @@ TEST_CASE("a rank that leaves is named by those that wait for it in a direct cal
 
 TEST_CASE("a rank that is moved now and then says that it has moved, piece by piece") {
   constexpr size_t bounce_bytes = 128 << 10;
-  const Call call{Collective::all_reduce, 100000, DataType::int32, ReduceOp::sum, 0};  // 7 pieces
+  const Call call = GENERATE(Call{Collective::all_reduce, 100000, DataType::int32, ReduceOp::sum, 0},
+                             Call{Collective::all_gather, 100000, DataType::int32, ReduceOp::sum, 0},
+                             Call{Collective::reduce_scatter, 50000, DataType::int32, ReduceOp::sum, 0},
+                             Call{Collective::all_to_all, 50000, DataType::int32, ReduceOp::sum, 0});  // 7 pieces
   std::unique_ptr<transport::Board> boards[2];
   for (Rank r = 0; r < 2; ++r) boards[r] = *transport::Board::create(r, 2, bounce_bytes);
   for (Rank r = 0; r < 2; ++r) REQUIRE(boards[r]->open(1 - r, boards[1 - r]->address()));
@@ -320,7 +328,7 @@ TEST_CASE("a rank that is moved now and then says that it has moved, piece by pi
 
 namespace {
 
-// Around what is staged, mapped, and, of an all-reduce, bounced, in one piece and in two.
+// Around what is staged, mapped, and bounced, in one piece and in two.
 const std::vector<size_t> ordered_counts{9, 3000, 20000, (1 << 18) + 2};
 
 /// An ordered reduction of what all ranks have, in place, in heaps and not; empty: it is the canonical tree's.

@@ -85,12 +85,12 @@ TEST_CASE("a direct form is explained beside the best by messages, and two ways 
     CHECK(log.count(middle + "two_shot, attached, predicted ") == 1);
     CHECK(log.count(" us, or one_shot, staged, predicted ") == 1);
     CHECK(log.count(large + "two_shot, attached, predicted ") == 1);
-    CHECK(log.count(" us, or by messages ") == 1);
+    CHECK(log.count(" us, or two_shot, bounced, predicted ") == 1);
     CHECK(log.count(" us: found by the calls") == 2);
-    CHECK(log.count(" us: found by the calls; by messages ") == 1);
+    CHECK(log.count(" us: found by the calls; by messages ") == 2);
     CHECK(log.count(small + "one_shot ran 20 times") == 1);
     CHECK(log.count(middle + "two_shot or one_shot, found by the calls, ran 20 times") == 1);
-    CHECK(log.count(large + "two_shot or ") == 1);
+    CHECK(log.count(large + "two_shot, attached or bounced, found by the calls, ran 20 times") == 1);
     CHECK(log.count("two_shot straight, of these, ran ") == 2);
   }
   const test::KeptLog log(log::Level::error);

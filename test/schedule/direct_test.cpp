@@ -134,3 +134,14 @@ TEST_CASE("a mapped form whose ranks write in place what others still read is re
   CHECK(fault(direct, false) == "");
   CHECK(fault(direct, true) == "memory of rank 0 that rank 0 writes is read by rank 1");
 }
+
+TEST_CASE("what other ranks touch of a rank's buffers is all but its own share or block") {
+  using Chunks = std::set<uint32_t>;
+  const auto touched = [](Collective collective) { return touched_by_others(mapped({collective, 3, 0, 1}), 1); };
+  const Touched shared = touched(Collective::all_reduce);
+  CHECK((shared.read == Chunks{0, 2} && shared.written == Chunks{0, 2}));
+  const Touched scattered = touched(Collective::reduce_scatter);
+  CHECK((scattered.read == Chunks{0, 2} && scattered.written.empty()));
+  const Touched gathered = touched(Collective::all_gather);
+  CHECK((gathered.read == Chunks{0} && gathered.written.empty()));
+}

@@ -48,13 +48,17 @@ TEST_CASE("the busiest rank counts, or where processors are shared the work of a
   CHECK(price(gather, prices, 100, 2).computing == 4 * (100 + 100) / 2);
 }
 
-TEST_CASE("attached, a copy from another rank's buffer is a system call, and on copies what others reduce of a block moves twice more") {
+TEST_CASE(
+    "attached, what comes from another rank's buffer is by a system call, and on copies what others reach of a rank's moves twice more") {
   const auto price_of = [](Collective collective, BufferAccess access) {
     return price(mapped(collective, 4), prices, 100, 0, access).computing;
   };
   CHECK(price_of(Collective::all_gather, BufferAccess::heap) == 4 * 200);
   CHECK(price_of(Collective::all_gather, BufferAccess::attached) == 4 * 200 + 3 * (50 + 100 * 2));
+  CHECK(price_of(Collective::reduce_scatter, BufferAccess::attached) == (4 + 1) * 100 + 3 * (50 + 100 * 2));
   CHECK(price_of(Collective::all_reduce, BufferAccess::bounced) == (4 + 4) * 25 + 2 * 2 * (100 - 25));
+  CHECK(price_of(Collective::reduce_scatter, BufferAccess::bounced) == (4 + 1) * 100 + 2 * 3 * 100);
+  CHECK(price_of(Collective::all_gather, BufferAccess::bounced) == 4 * 200 + 2 * 100);
 }
 
 TEST_CASE("buffers that fit no cache cost what memory prices") {
@@ -120,6 +124,11 @@ TEST_CASE("constants: bounds of direct forms are whole numbers, with their origi
   const auto parsed = [&] { return parse_constants(text.dump(), "my.json"); };
   const DirectBounds bounds = parsed()->machine("host_crowded")->direct_bounds.value();
   CHECK((bounds.read_by_all_elements == 4096 && bounds.attached_most_read == 16 << 20 && bounds.attaches(64)));
+  CHECK((bounds.bounced_most_scattered == 1 << 20 && !bounds.bounced_all_to_all && !bounds.attached_reduces));
+  for (const char* key : {"bounced_scatters", "bounced_most_scattered_bytes", "bounced_all_to_all", "attached_reduces"})
+    text["direct_bounds"]["host_crowded"].erase(key);
+  const DirectBounds older = parsed()->machine("host_crowded")->direct_bounds.value();
+  CHECK_FALSE((older.bounced_scatters || older.bounced_all_to_all || older.attached_reduces));
   CHECK((!parsed()->machine("host")->direct_bounds->attaches(3) && !parsed()->machine("host_tcp")->direct_bounds));
   nlohmann::json& host = text["direct_bounds"]["host"];
   host["shown_bytes"] = 0.5;

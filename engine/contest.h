@@ -16,11 +16,9 @@ namespace gyre::engine {
 /// Of calls of one kind and about one size. All ranks make the same calls, and so count alike.
 class Contest {
  public:
-  static constexpr uint32_t period = 256;  ///< calls, until both ways are tried again
-
   /// So many calls try straight, twice as many copies, then as many straight again: a program's first calls take longer than all that
-  /// follow, and of the first after a change the caches are the other way's.
-  explicit Contest(uint32_t calls = 2) : in_turn_(calls) {}
+  /// follow, and of the first after a change the caches are the other way's. `period`: calls, until both ways are tried again.
+  explicit Contest(uint32_t calls = 2, uint32_t period = 256) : in_turn_(calls), period_(period) {}
 
   /// Which way the next call goes.
   bool straight() const { return tries() ? (calls_ / in_turn_ + 1) / 2 % 2 == 0 && !refused_ : straight_; }
@@ -32,7 +30,7 @@ class Contest {
     timed_ = tries();
     went_straight_ += way_;
     if (decides()) straight_ = saved >= 0 && !refused_;
-    if (++calls_ < period) return;
+    if (++calls_ < period_) return;
     calls_ = 0;
     refused_ = false;
     best_ = {never, never};
@@ -57,7 +55,7 @@ class Contest {
   bool tries() const { return calls_ < 4 * in_turn_; }
   bool decides() const { return calls_ == 4 * in_turn_; }
 
-  uint32_t in_turn_;
+  uint32_t in_turn_, period_;
   uint32_t calls_ = 0;                       // of this period
   bool straight_ = true;                     // what all have found
   bool refused_ = false;                     // in this period
@@ -71,7 +69,7 @@ class Contest {
 class Contests {
  public:
   Contests() {
-    for (auto& sizes : all_) std::fill_n(sizes.begin(), std::bit_width(long_block), Contest(4));
+    for (auto& sizes : all_) std::fill_n(sizes.begin(), std::bit_width(long_block), Contest(4, 2048));
   }
   Contest& of(const Call& call) { return all_[static_cast<size_t>(call.collective)][std::bit_width(call.count * size_of(call.type))]; }
   /// Of blocks of so many bits' bytes.
@@ -80,7 +78,8 @@ class Contests {
   }
 
  private:
-  static constexpr size_t long_block = 1 << 20;  // bytes; of shorter ones more calls are needed, and cost little
+  // Bytes. Of shorter ones more calls are needed; and so many take less time than it takes until processors are moved.
+  static constexpr size_t long_block = 1 << 20;
 
   std::array<std::array<Contest, 65>, all_collectives().size()> all_;
 };

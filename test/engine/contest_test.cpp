@@ -10,11 +10,13 @@ using engine::Contest;
 
 namespace {
 
+constexpr uint32_t period = 100;
+
 /// Ranks that make the same calls, and see different times.
 struct Contestants {
   std::array<Contest, 2> ranks;
 
-  explicit Contestants(uint32_t calls) : ranks{Contest(calls), Contest(calls)} {}
+  explicit Contestants(uint32_t calls) : ranks{Contest(calls, period), Contest(calls, period)} {}
   /// 's' or 'c': which way the next call goes; '?': the ranks differ. `straight`, `copies`: what it takes on each rank.
   char call(std::array<float, 2> straight, std::array<float, 2> copies) {
     const bool way = ranks[0].straight();
@@ -54,8 +56,8 @@ TEST_CASE("the least time of a way counts, not that of a program's first calls")
 
 TEST_CASE("both ways are tried again after a while, and what has changed is heard") {
   Contestants job(2);
-  const std::string first = job.calls(Contest::period, {10, 10}, {20, 20});
-  CHECK(first == "sscccc" + std::string(Contest::period - 6, 's'));
+  const std::string first = job.calls(period, {10, 10}, {20, 20});
+  CHECK(first == "sscccc" + std::string(period - 6, 's'));
   CHECK(job.calls(12, {20, 20}, {10, 10}) == "ssccccsssccc");
 }
 
@@ -63,6 +65,6 @@ TEST_CASE("where a rank could not read, copies carry the calls until both ways a
   Contestants job(2);
   CHECK(job.call({10, 10}, {20, 20}) == 's');
   for (Contest& rank : job.ranks) rank.refuse();
-  CHECK(job.calls(Contest::period - 1, {10, 10}, {20, 20}) == std::string(Contest::period - 1, 'c'));
+  CHECK(job.calls(period - 1, {10, 10}, {20, 20}) == std::string(period - 1, 'c'));
   CHECK(job.calls(12, {10, 10}, {20, 20}) == "ssccccsscsss");
 }

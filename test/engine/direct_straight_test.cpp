@@ -45,6 +45,25 @@ struct Closed {
   static void open(int /*signal*/) { ::mprotect(first, bytes, PROT_READ | PROT_WRITE); }
 };
 
+/// While there is one, what is closed opens when it is touched.
+class OpensClosed {
+ public:
+  OpensClosed() {
+    struct sigaction handler {};
+    handler.sa_handler = Closed::open;
+    REQUIRE(::sigaction(SIGSEGV, &handler, &before_) == 0);
+  }
+  OpensClosed(const OpensClosed&) = delete;
+  OpensClosed& operator=(const OpensClosed&) = delete;
+  ~OpensClosed() {
+    Closed::bytes = 0;
+    ::sigaction(SIGSEGV, &before_, nullptr);
+  }
+
+ private:
+  struct sigaction before_ {};
+};
+
 }  // namespace
 
 namespace {
@@ -151,10 +170,7 @@ TEST_CASE("ranks agree call by call whether they read straight, whatever each ha
 }
 
 TEST_CASE("messages carry a call whose buffer can't be read straight") {
-  struct sigaction before {};
-  struct sigaction handler {};
-  handler.sa_handler = Closed::open;
-  REQUIRE(::sigaction(SIGSEGV, &handler, &before) == 0);
+  const OpensClosed handler;
   for (const auto& [collective, ranks] : {std::pair{Collective::all_gather, 2},
                                           {Collective::all_gather, 3},
                                           {Collective::all_to_all, 2},
@@ -178,14 +194,10 @@ TEST_CASE("messages carry a call whose buffer can't be read straight") {
     const bool tried = ranks == 2 || static_cast<int>(std::thread::hardware_concurrency()) < ranks;
     CHECK(log.has("rank 0: a buffer can't be read straight, copies carry the call") == tried);
   }
-  ::sigaction(SIGSEGV, &before, nullptr);
 }
 
 TEST_CASE("a reduce-scatter in place goes by copies before it has written over its input, where one rank's can't be read straight") {
-  struct sigaction before {};
-  struct sigaction handler {};
-  handler.sa_handler = Closed::open;
-  REQUIRE(::sigaction(SIGSEGV, &handler, &before) == 0);
+  const OpensClosed handler;
   constexpr size_t count = 65536, bytes = 2 * count * sizeof(int32_t);
   for (const bool closed : {false, true}) {
     const test::KeptLog log;
@@ -207,17 +219,12 @@ TEST_CASE("a reduce-scatter in place goes by copies before it has written over i
           return wrong;
         })) == "");
     CHECK(log.has("rank 1: a buffer can't be read straight, copies carry the call") == closed);
-    Closed::bytes = 0;
   }
-  ::sigaction(SIGSEGV, &before, nullptr);
 }
 
 // What the first and last byte do not show: in place other ranks' inputs may be sums by then, and nobody adds to these again.
 TEST_CASE("a reduce-scatter whose buffer turns out not to be readable goes by messages, or in place is an error on all ranks") {
-  struct sigaction before {};
-  struct sigaction handler {};
-  handler.sa_handler = Closed::open;
-  REQUIRE(::sigaction(SIGSEGV, &handler, &before) == 0);
+  const OpensClosed handler;
   const Call call{Collective::reduce_scatter, 1 << 18, DataType::int32, ReduceOp::sum, 0};
   const size_t block = call.count * sizeof(int32_t);
   for (const bool in_place : {false, true}) {
@@ -238,8 +245,6 @@ TEST_CASE("a reduce-scatter whose buffer turns out not to be readable goes by me
       CHECK(first_wrong(words) == "");
     }
   }
-  Closed::bytes = 0;
-  ::sigaction(SIGSEGV, &before, nullptr);
 }
 
 TEST_CASE("equal reduce-scatters have equal bits, whatever calls find, where all ranks' buffers are ordinary and where only some are") {

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "perf/commands.h"
 #include "perf/launch.h"
+#include "perf/net_agree.h"
 #include "perf/net_report.h"
 #include "transport/launch.h"
 
@@ -35,16 +36,6 @@ Result<NetSession> start_plugin(const NetCommand& command, const Config& config)
   const ncclNetProperties_v12_t device = GYRE_TRY(plugin.properties(command.device));
   session.facts = {std::string(plugin.name()), plugin.version(), device.name != nullptr ? device.name : "", device.speed, config};
   return session;
-}
-
-// All ranks have the error of the first rank that has one.
-Status agree(transport::Bootstrap& bootstrap, const Status& mine) {
-  const auto all = GYRE_TRY(bootstrap.all_gather(mine ? "" : mine.error().what));
-  const auto first = std::find_if(all.begin(), all.end(), [](const std::string& text) { return !text.empty(); });
-  if (first == all.end()) return {};
-  const auto rank = first - all.begin();
-  if (rank == bootstrap.rank()) return mine.error();
-  return Error{mine ? Code::remote : mine.error().code, fmt::format("rank {}: {}", rank, *first)};
 }
 
 // What ranks that were started one by one must have in common.
@@ -89,8 +80,9 @@ Result<uint64_t> run_rows(const NetCommand& command, const NetFacts& facts, NetM
   return wrong;
 }
 
-Result<uint64_t> run_net(const NetCommand& command, const Config& config, transport::Bootstrap& bootstrap, Result<NetSession> started) {
-  GYRE_TRY(agree(bootstrap, started ? Status() : Status(started.error())));
+Result<uint64_t> run_net(const NetCommand& command, const Config& config, transport::Bootstrap& bootstrap,
+                         const Result<NetSession>& started, const Status& ready) {
+  GYRE_TRY(agree(bootstrap, ready));
   GYRE_TRY(agree_on_calls(bootstrap, command));
   NetPlugin& plugin = *started->plugin;
   NetPatience patience(bootstrap, std::chrono::seconds(*config.timeout), !command.spin);
@@ -113,14 +105,15 @@ int net_rank(const NetCommand& command, const Config& config, const transport::R
   const std::string prefix = fmt::format("rank {}: ", rendezvous.rank);
   log::set_prefix(prefix);
   const auto told = [&](const Error& error) { return complain({error.code, prefix + error.what, error.file, error.line}); };
-  auto started = start_plugin(command, config);  // before there are threads: it may load UCX (transport::open_ucx_before_threads)
+  const auto started = start_plugin(command, config);  // before there are threads: it may load UCX (transport::open_ucx_before_threads)
   const auto bootstrap = transport::Bootstrap::join(rendezvous);
   if (!bootstrap) return told(started ? bootstrap.error() : started.error());
-  const auto wrong = run_net(command, config, **bootstrap, std::move(started));
+  const Status ready = started ? Status() : Status(started.error());
+  const auto wrong = run_net(command, config, **bootstrap, started, ready);
   if (wrong) return *wrong == 0 ? 0 : 3;
-  const bool heard = (*bootstrap)->failure() != nullptr || wrong.error().what.starts_with("rank ");
+  const bool mine = says(**bootstrap, ready, wrong.error());
   (*bootstrap)->fail(wrong.error());
-  if (!heard || alone) return told(wrong.error());
+  if (mine || alone) return told(wrong.error());
   return wrong.error().code == Code::invalid_argument ? 2 : 1;
 }
 

@@ -111,6 +111,23 @@ TEST_CASE("combine agrees with slow arithmetic for every type and op", "[kernels
   }
 }
 
+TEST_CASE("what is not a number is the same one on all processors, but for its sign", "[kernels]") {
+  const Pairs pairs = pairs_of(DataType::bfloat16);
+  const Bytes a = packed(DataType::bfloat16, pairs.a), b = packed(DataType::bfloat16, pairs.b);
+  for (const ReduceOp op : {ReduceOp::sum, ReduceOp::prod}) {
+    for (std::string_view isa : all_isas) {
+      const Arithmetic* kernels = arithmetic(DataType::bfloat16, op, isa);
+      if (!kernels) continue;
+      Bytes one(a.size()), other(a.size());
+      kernels->combine_both(one.data(), other.data(), a.data(), b.data(), pairs.a.size());
+      const Patterns found = unpacked(DataType::bfloat16, one);
+      describe(DataType::bfloat16, op, isa);
+      CHECK(std::count_if(found.begin(), found.end(), [](uint64_t x) { return (x & 0x7fff) > 0x7f80; }) > 0);
+      CHECK(std::count_if(found.begin(), found.end(), [](uint64_t x) { return (x & 0x7fff) > 0x7f80 && (x & 0x7fff) != 0x7fff; }) == 0);
+    }
+  }
+}
+
 TEST_CASE("combine agrees with slow arithmetic wherever the arrays begin and end, where nothing is NaN", "[kernels]") {
   for (DataType type : all_data_types()) {
     const Pairs pairs = numbers_of(type);

@@ -18,7 +18,10 @@ GYRE_INLINE Pairs load_pairs(const Bfloat16* from) {
   return all;
 }
 
-/// Each float rounded to the nearest bfloat16; what is not a number keeps its bits.
+GYRE_INLINE Floats floats_of(Pairs bits) { return __builtin_bit_cast(Floats, bits); }
+
+/// Each float rounded to the nearest bfloat16. What is not a number keeps its upper bits where the lower are 0, as they are of all that
+/// sums and products of bfloat16 come to.
 GYRE_INLINE Halves nearest(Floats upper, Floats lower) {
   const auto up = __builtin_bit_cast(Pairs, upper), low = __builtin_bit_cast(Pairs, lower);
   const auto kept = __builtin_bit_cast(Halves, (up & 0xffff0000U) | (low >> 16));
@@ -27,27 +30,29 @@ GYRE_INLINE Halves nearest(Floats upper, Floats lower) {
   return kept - __builtin_bit_cast(Halves, lost > most);        // true is -1
 }
 
+/// The bits that rounded_upper() sets of what is not a number, 0 for numbers.
+GYRE_INLINE Halves not_numbers(Floats upper, Floats lower) {
+  const auto up = __builtin_bit_cast(Pairs, upper) & 0x7fffffffU, low = __builtin_bit_cast(Pairs, lower) & 0x7fffffffU;
+  const auto up_is = __builtin_bit_cast(Pairs, up > float_infinity), low_is = __builtin_bit_cast(Pairs, low > float_infinity);
+  return __builtin_bit_cast(Halves, (up_is & 0x7fff0000U) | (low_is & 0x7fffU));
+}
+
 /// out = op(a, b), other too where it is not null; op takes and gives floats or vectors of them. Both may be a and b.
 template <class Op>
 GYRE_INLINE void each_block(Bfloat16* out, Bfloat16* other, const Bfloat16* a, const Bfloat16* b, size_t count, Op op) {
-  const auto slowly = [&](size_t i, size_t n) {
-    each_pair(out + i, a + i, b + i, n, op);
-    if (other != nullptr) __builtin_memcpy(other + i, out + i, n * sizeof *out);
-  };
   size_t i = 0;
   for (; i + bfloat16_block <= count; i += bfloat16_block) {
     const Pairs x = load_pairs(a + i), y = load_pairs(b + i);
-    const auto floats = [](Pairs bits) { return __builtin_bit_cast(Floats, bits); };
-    const Floats upper = op(floats(x & 0xffff0000U), floats(y & 0xffff0000U)), lower = op(floats(x << 16), floats(y << 16));
-    if (_mm512_cmp_ps_mask(upper, lower, _CMP_UNORD_Q) != 0) [[unlikely]] {
-      slowly(i, bfloat16_block);
-      continue;
-    }
-    const Halves rounded = nearest(upper, lower);
+    const Floats upper = op(floats_of(x & 0xffff0000U), floats_of(y & 0xffff0000U));
+    const Floats lower = op(floats_of(x << 16), floats_of(y << 16));
+    Halves rounded = nearest(upper, lower);
+    if (_mm512_cmp_ps_mask(upper, lower, _CMP_UNORD_Q) != 0) [[unlikely]]
+      rounded |= not_numbers(upper, lower);
     __builtin_memcpy(out + i, &rounded, sizeof rounded);
     if (other != nullptr) __builtin_memcpy(other + i, &rounded, sizeof rounded);
   }
-  slowly(i, count - i);
+  each_pair(out + i, a + i, b + i, count - i, op);
+  if (other != nullptr) __builtin_memcpy(other + i, out + i, (count - i) * sizeof *out);
 }
 
 }  // namespace gyre::kernels

@@ -47,11 +47,11 @@ void combine_both(void* dst, void* other, const void* a, const void* b, size_t c
 #else
   constexpr bool by_block = false;
 #endif
-  // g++ vectorises no loop that stores small types twice, and where most stores span two lines, two streams of them beside those that are
-  // read take twice as long or more: then a piece that stays in the first-level cache is copied.
-  const bool spans = reinterpret_cast<size_t>(dst) % 64 != 0 && dst != a && dst != b;
+  // g++ vectorises no loop that stores small types twice, and where vectors span two lines, two streams of them beside those that are read
+  // take twice as long or more: then a piece that stays in the first-level cache is copied.
+  constexpr size_t piece = 4096 / sizeof(T);
+  const bool spans = count >= piece && reinterpret_cast<size_t>(dst) % 64 != 0 && dst != a && dst != b;
   if ((Small<T> && !by_block) || spans) {
-    constexpr size_t piece = 4096 / sizeof(T);
     for (size_t at = 0; at < count; at += piece) {
       const size_t n = count - at < piece ? count - at : piece;
       combine<Op, T>(out + at, left + at, right + at, n);

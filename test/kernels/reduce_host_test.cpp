@@ -77,6 +77,24 @@ class Placed {
   size_t begin_, size_;
 };
 
+/// Bytes after which none may be written.
+class Guarded {
+ public:
+  explicit Guarded(size_t bytes, const void* from = nullptr) : room_(bytes + 64, std::byte{0xa5}) {
+    if (from != nullptr) copy(data(), from, bytes);
+  }
+  std::byte* data() { return room_.data(); }
+  /// Just these bytes, and nothing after them.
+  bool holds(const void* bytes) const {
+    const auto end = room_.end() - 64;
+    return std::memcmp(room_.data(), bytes, room_.size() - 64) == 0 &&
+           std::all_of(end, room_.end(), [](std::byte x) { return x == std::byte{0xa5}; });
+  }
+
+ private:
+  Bytes room_;
+};
+
 void describe(DataType type, ReduceOp op, std::string_view isa) {
   UNSCOPED_INFO(std::string(name(type)) << " " << std::string(name(op)) << " " << std::string(isa));
 }
@@ -146,7 +164,7 @@ TEST_CASE("combine agrees with slow arithmetic wherever the arrays begin and end
             CHECK(differences(type, one.bytes(), expected, pairs) == 0);
             CHECK(one.bytes() == other.bytes());
           };
-          Placed left(a, behind), right(b, behind), one(a, behind), other(b, behind), odd(a, 64 - behind);
+          Placed left(a, behind), right(b, behind), one(a, behind), other(b, behind), odd(a, size_of(type) - behind);
           kernels->combine(one.data(), left.data(), right.data(), expected.size());
           describe(type, op, isa);
           CHECK(differences(type, one.bytes(), expected, pairs) == 0);
@@ -260,6 +278,27 @@ TEST_CASE("kernels work on any count, alignment and in place, and touch nothing 
         if (!kernels) continue;
         describe(type, op, isa);
         CHECK(wrong_shapes(type, kernels->combine) == 0);
+        size_t wrong = 0;  // of what is stored a second time
+        const auto to_both = [&](void* out, const void* x, const void* r, size_t n) {
+          Guarded other(n * size_of(type));
+          kernels->combine_both(out, other.data(), x, r, n);
+          wrong += !other.holds(out);
+        };
+        const auto to_other = [&](void* out, const void* x, const void* r, size_t n) {
+          Guarded first(n * size_of(type));
+          kernels->combine_both(first.data(), out, x, r, n);
+          wrong += !first.holds(out);
+        };
+        const auto crossed = [&](void* out, const void* x, const void* r, size_t n) {
+          Guarded left(n * size_of(type), x), right(n * size_of(type), r);
+          kernels->combine_both(right.data(), left.data(), left.data(), right.data(), n);
+          wrong += !left.holds(right.data());
+          copy(out, right.data(), n * size_of(type));
+        };
+        CHECK(wrong_shapes(type, to_both) == 0);
+        CHECK(wrong_shapes(type, to_other) == 0);
+        CHECK(wrong_shapes(type, crossed) == 0);
+        CHECK(wrong == 0);
         const double s = avg_scalar(type, 3);
         if (kernels->scale) {
           const auto scale = [&](void* out, const void* x, const void*, size_t n) { kernels->scale(out, x, n, {s, 1}); };

@@ -1,4 +1,4 @@
-// What the ranks of `gyre-perf net` say of what went wrong: one of them says it.
+// Which rank of `gyre-perf net` says what went wrong: of what they can't start with, the first that has an error, and no other.
 #pragma once
 
 #include "base/result.h"
@@ -6,10 +6,11 @@
 
 namespace gyre::perf {
 
-// All ranks have the error of the first rank that has one; on the others it begins with "rank N: ". Errors: also those of the bootstrap.
+/// All ranks have the error of the first rank that has one; on the others it begins with "rank N: ". Where ranks can't agree, since one is
+/// gone, `mine` if it is an error, else the bootstrap's.
 Status agree(transport::Bootstrap& bootstrap, const Status& mine);
 
-// Whether this rank says `error`, with which it ends: it does unless it heard of it from another rank. mine: what it came to agree() with.
+/// Whether this rank says `error`, with which it ends: it does unless it heard of it from another rank. mine: what it came to agree() with.
 bool says(const transport::Bootstrap& bootstrap, const Status& mine, const Error& error);
 
 }  // namespace gyre::perf

@@ -80,8 +80,8 @@ Result<uint64_t> run_rows(const NetCommand& command, const NetFacts& facts, NetM
   return wrong;
 }
 
-Result<uint64_t> run_net(const NetCommand& command, const Config& config, transport::Bootstrap& bootstrap,
-                         const Result<NetSession>& started, const Status& ready) {
+Result<uint64_t> run_net(const NetCommand& command, const Config& config, transport::Bootstrap& bootstrap, Result<NetSession> started,
+                         const Status& ready) {
   GYRE_TRY(agree(bootstrap, ready));
   GYRE_TRY(agree_on_calls(bootstrap, command));
   NetPlugin& plugin = *started->plugin;
@@ -105,11 +105,11 @@ int net_rank(const NetCommand& command, const Config& config, const transport::R
   const std::string prefix = fmt::format("rank {}: ", rendezvous.rank);
   log::set_prefix(prefix);
   const auto told = [&](const Error& error) { return complain({error.code, prefix + error.what, error.file, error.line}); };
-  const auto started = start_plugin(command, config);  // before there are threads: it may load UCX (transport::open_ucx_before_threads)
+  auto started = start_plugin(command, config);  // before there are threads: it may load UCX (transport::open_ucx_before_threads)
   const auto bootstrap = transport::Bootstrap::join(rendezvous);
   if (!bootstrap) return told(started ? bootstrap.error() : started.error());
   const Status ready = started ? Status() : Status(started.error());
-  const auto wrong = run_net(command, config, **bootstrap, started, ready);
+  const auto wrong = run_net(command, config, **bootstrap, std::move(started), ready);
   if (wrong) return *wrong == 0 ? 0 : 3;
   const bool mine = says(**bootstrap, ready, wrong.error());
   (*bootstrap)->fail(wrong.error());

@@ -51,3 +51,14 @@ TEST_CASE("what one rank can't start with is said by that rank alone") {
   CHECK_FALSE(says(*ranks[0].job, ranks[0].mine, ranks[0].agreed.error()));
   CHECK(says(*ranks[1].job, ranks[1].mine, ranks[1].agreed.error()));
 }
+
+TEST_CASE("what a rank can't start with is said where the other is gone before they agree") {
+  const transport::Door door = *transport::open_door();
+  std::thread other([&] { test::must(transport::Bootstrap::join(door.rendezvous(1, 2)))->fail({Code::system, "a plugin ended it"}); });
+  const auto job = test::must(transport::Bootstrap::join(door.rendezvous(0, 2)));
+  other.join();
+  const Status mine = Error{Code::invalid_argument, "no such plugin"};
+  const Status agreed = agree(*job, mine);
+  CHECK(agreed.error().what == "no such plugin");
+  CHECK(says(*job, mine, agreed.error()));
+}

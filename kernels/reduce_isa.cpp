@@ -19,16 +19,24 @@ namespace {
 
 template <class Op>
 inline constexpr bool in_float = same_type<Op, Sum> || same_type<Op, Prod>;
+template <class Op, class T>
+constexpr bool by_block() {
+#if defined(__AVX512BW__)
+  return in_float<Op> && same_type<T, Bfloat16>;
+#else
+  return false;
+#endif
+}
 
 template <class Op, class T>
 void combine(void* dst, const void* a, const void* b, size_t count) {
   auto* out = static_cast<T*>(dst);
   const auto* left = static_cast<const T*>(a);
   const auto* right = static_cast<const T*>(b);
-#if defined(__AVX512BW__)
-  if constexpr (in_float<Op> && same_type<T, Bfloat16>) return each_block(out, nullptr, left, right, count, Op{});
-#endif
-  if constexpr (in_float<Op> && same_type<T, Bfloat16>) return each_pair(out, left, right, count, Op{});
+  if constexpr (by_block<Op, T>())
+    return each_block(out, nullptr, left, right, count, Op{});
+  else if constexpr (in_float<Op> && same_type<T, Bfloat16>)
+    return each_pair(out, left, right, count, Op{});
 #if defined(__F16C__)
   if constexpr (in_float<Op> && same_type<T, Half>) return each_half(out, left, right, count, Op{});
 #endif
@@ -42,16 +50,11 @@ void combine_both(void* dst, void* other, const void* a, const void* b, size_t c
   auto* out2 = static_cast<T*>(other);
   const auto* left = static_cast<const T*>(a);
   const auto* right = static_cast<const T*>(b);
-#if defined(__AVX512BW__)
-  constexpr bool by_block = in_float<Op> && same_type<T, Bfloat16>;
-#else
-  constexpr bool by_block = false;
-#endif
   // g++ vectorises no loop that stores small types twice, and where vectors span two lines, two streams of them beside those that are read
   // take twice as long or more: then a piece that stays in the first-level cache is copied.
   constexpr size_t piece = 4096 / sizeof(T);
   const bool spans = count >= piece && reinterpret_cast<size_t>(dst) % 64 != 0 && dst != a && dst != b;
-  if ((Small<T> && !by_block) || spans) {
+  if ((Small<T> && !by_block<Op, T>()) || spans) {
     for (size_t at = 0; at < count; at += piece) {
       const size_t n = count - at < piece ? count - at : piece;
       combine<Op, T>(out + at, left + at, right + at, n);
@@ -59,9 +62,7 @@ void combine_both(void* dst, void* other, const void* a, const void* b, size_t c
     }
     return;
   }
-#if defined(__AVX512BW__)
-  if constexpr (by_block) return each_block(out, out2, left, right, count, Op{});
-#endif
+  if constexpr (by_block<Op, T>()) return each_block(out, out2, left, right, count, Op{});
   GYRE_INDEPENDENT
   for (size_t i = 0; i < count; ++i) out[i] = out2[i] = Op{}(left[i], right[i]);
 }
